@@ -1,0 +1,302 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Ledger keeps the books: what is held, spent and presumed spent in every window of
+// every budget. Implementations are safe for concurrent use and pass the suite in
+// budget/ledgertest; LEDGER.md's invariants are its tests.
+type Ledger interface {
+	// Hold sets h's amounts aside on every leg or on none, durably in the ledger's
+	// class, before anything is sent. It fails with *[ExceededError] (names the
+	// binding leg), *[FrozenError], [ErrConflict], or an error that wraps
+	// [ErrUnavailable]; then nothing changed and nothing may be sent. The windows
+	// are those of the ledger's clock at this instant and never change afterwards.
+	// The same hold twice is one hold and gives the same answer.
+	Hold(ctx context.Context, h Hold) (Report, error)
+	// Resolve ends a hold by evidence. It is idempotent: the same outcome twice
+	// changes nothing; another outcome for an ended hold is [ErrConflict], except
+	// that a presumed hold may still be settled or voided, and anything may be
+	// corrected. An id that the ledger no longer knows is [ErrUnknownHold].
+	Resolve(ctx context.Context, id HoldID, o Outcome) (Report, error)
+	// Totals reads the windows of b that contain the instant at. A window that was
+	// never used is all zeros.
+	Totals(ctx context.Context, at time.Time, b ...Budget) ([]Totals, error)
+}
+
+// Quote is the price of one attempt before it is sent: an upper bound.
+type Quote struct {
+	// Amount is the upper bound of the cost, in Unit. It is never negative.
+	Amount Amount
+	// Unit is "USD" (also when empty) or another ISO 4217 code.
+	Unit string
+	// Units is how many billed things the attempt contains: segments, elements,
+	// tokens. Zero: not counted.
+	Units int64
+	// Destination groups calls by where they go, such as a country calling code. It
+	// is never logged.
+	Destination string
+	// Assumed marks a price that no rule gave.
+	Assumed bool
+}
+
+// Leg is one budget that a hold takes money from.
+type Leg struct {
+	Budget Budget
+	// Amount is in the budget's unit.
+	Amount Amount
+}
+
+// HoldID identifies a hold: a number drawn at random when a process starts, and a
+// counter.
+type HoldID struct{ Boot, Seq uint64 }
+
+// String returns the id as "boot-seq" in hexadecimal.
+func (id HoldID) String() string { return fmt.Sprintf("%x-%x", id.Boot, id.Seq) }
+
+// Hold is money set aside for one attempt before it is sent.
+type Hold struct {
+	ID HoldID
+	// Provider is the name in reports and errors.
+	Provider string
+	// Legs are held together or not at all. Money legs share one unit; legs in calls
+	// may stand beside them. Ledgers copy what they keep.
+	Legs []Leg
+	// Critical calls may use the part of a budget that Keep reserves.
+	Critical bool
+	// Assumed marks a price that no rule gave.
+	Assumed bool
+}
+
+// State is how a hold stands. The zero State is StatePresumed: what is not known to
+// be cheaper counts as spent.
+type State uint8
+
+// The states of a hold, and StateCorrected for a later change of a settled cost.
+const (
+	StatePresumed State = iota
+	StateSettled
+	StateVoided
+	StateCorrected
+	StateHeld
+)
+
+// String returns the name used in events, metrics and JSON.
+func (s State) String() string {
+	switch s {
+	case StateSettled:
+		return "settled"
+	case StateVoided:
+		return "voided"
+	case StateCorrected:
+		return "corrected"
+	case StateHeld:
+		return "held"
+	default:
+		return "presumed"
+	}
+}
+
+// Outcome is the evidence that ends a hold. The zero Outcome presumes that all of
+// the hold was spent.
+type Outcome struct {
+	State State
+	// Amount is the real cost when settled or corrected, and a floor when presumed.
+	// It concerns the money legs; a leg in calls settles at what was held.
+	Amount Amount
+	// Why names the evidence in one word or two, such as "not_sent". It must hold
+	// nothing secret.
+	Why string
+	// Ref is the vendor's own id of what was billed. It is stored, never logged.
+	Ref string
+	// Seen is the Date of the provider's answer, a witness for the ledger's clock.
+	Seen time.Time
+}
+
+// Settled says that the attempt cost a.
+func Settled(a Amount) Outcome { return Outcome{State: StateSettled, Amount: a} }
+
+// Voided says that there is proof that the attempt was not billed.
+func Voided(why string) Outcome { return Outcome{State: StateVoided, Why: why} }
+
+// Presumed says that the outcome is unknown: the whole hold counts as spent, and at
+// least atLeast really was.
+func Presumed(atLeast Amount) Outcome { return Outcome{State: StatePresumed, Amount: atLeast} }
+
+// Corrected says that later evidence, such as an invoice, puts the cost at a. The
+// source is kept with the entry.
+func Corrected(a Amount, source string) Outcome {
+	return Outcome{State: StateCorrected, Amount: a, Why: source}
+}
+
+// Report is what an operation did beside what was asked.
+type Report struct {
+	// Overrun is how far the real cost was above the hold.
+	Overrun Amount
+	// Delta is by how much the operation changed what counts as spent.
+	Delta Amount
+	// Late: the window of the hold had ended, or the hold had been presumed.
+	Late bool
+	// WouldRefuse is the refusal that a Monitor budget did not make.
+	WouldRefuse *ExceededError
+	// Notices tells what happened to the ledger since the last operation.
+	Notices []Notice
+}
+
+// NoticeKind says what a [Notice] is about.
+type NoticeKind string
+
+// The kinds of notices.
+const (
+	NoticeThreshold NoticeKind = "threshold" // a share of a budget was crossed
+	NoticeRecovery  NoticeKind = "recovery"  // holds of a dead process became presumed
+	NoticeClock     NoticeKind = "clock"     // the wall clock jumped
+	NoticeLimit     NoticeKind = "limit"     // a configured limit replaced another
+)
+
+// Notice is told once by the operation that noticed.
+type Notice struct {
+	Kind NoticeKind
+	// Budget is the Label of the budget, Window its id.
+	Budget, Window string
+	// Percent is the threshold.
+	Percent     int
+	Used, Limit Amount
+	Unit        string
+	// Holds is how many holds a recovery concerned.
+	Holds int
+	// Skew is the size of a clock jump.
+	Skew time.Duration
+}
+
+// Totals is the state of one window of one budget. Settled + Presumed + Held is what
+// counts against the limit; Settled alone is what is known to be spent.
+type Totals struct {
+	Budget Budget
+	Window Window
+	// Limit is the one in force, which an operator may have changed.
+	Limit                            Amount
+	Settled, Presumed, Held, Overrun Amount
+	// Holds in flight, and holds without evidence.
+	OpenHolds, PresumedHolds int
+	Frozen                   bool
+}
+
+// Used is what counts against the limit.
+func (t Totals) Used() Amount { return t.Settled + t.Presumed + t.Held }
+
+// Available is what a new hold may take; it is negative after an overrun.
+func (t Totals) Available() Amount { return t.Limit - t.Used() }
+
+// Reason says why a budget refused.
+type Reason string
+
+// The reasons of this package.
+const (
+	ReasonExhausted Reason = "exhausted" // spent: only the next window or a higher limit helps
+	ReasonBusy      Reason = "busy"      // only calls in flight are in the way; it may clear in seconds
+	ReasonFloor     Reason = "floor"     // what is left is kept for critical calls
+)
+
+// ExceededError is the refusal of a budget: nothing was sent and nothing was charged.
+type ExceededError struct {
+	// Provider is whose call it was, Budget the Label of the leg that binds, Window
+	// the id of its window.
+	Provider, Budget, Window string
+	Reason                   Reason
+	// Need is what the call may cost; Used is what counts against Limit already.
+	Need, Used, Limit Amount
+	Unit              string
+	// Busy: what was settled and presumed leaves room; only holds in flight are in
+	// the way.
+	Busy bool
+	// RetryAt is the start of the next window, when the call could pass; the zero
+	// time if it never could.
+	RetryAt time.Time
+}
+
+// Error reads like "twilio-sms: budget sms-day: 49.99 of 50 USD used, call needs 0.02".
+func (e *ExceededError) Error() string {
+	s := fmt.Sprintf("%s: budget %s: %v of %v %s used, call needs %v", e.Provider, e.Budget, e.Used, e.Limit, e.Unit, e.Need)
+	switch e.Reason {
+	case ReasonBusy:
+		s += " (calls in flight hold the rest)"
+	case ReasonFloor:
+		s += " (the rest is kept for critical calls)"
+	}
+	return s
+}
+
+// FrozenError says that an operator stopped the provider or a budget. Nothing was
+// sent and nothing was charged.
+type FrozenError struct {
+	// Provider is whose call it was; Budget the Label of the frozen budget, empty if
+	// the provider itself is frozen.
+	Provider, Budget string
+	Since            time.Time
+}
+
+// Error names what is frozen.
+func (e *FrozenError) Error() string {
+	if e.Budget == "" {
+		return e.Provider + ": frozen by an operator"
+	}
+	return e.Provider + ": budget " + e.Budget + ": frozen by an operator"
+}
+
+// Errors to branch on. With every one of them nothing was sent and nothing was
+// charged, except that a failed Resolve leaves the hold as it was.
+var (
+	// ErrUnpriced: a money budget applies and nobody can say what the call costs.
+	ErrUnpriced = errors.New("budget: no price for this call")
+	// ErrUnavailable: the ledger's store did not answer or cannot write.
+	ErrUnavailable = errors.New("budget: ledger unavailable")
+	// ErrConflict: the same id with other content, or one budget name with another
+	// unit, period or zone.
+	ErrConflict = errors.New("budget: conflict with what the ledger holds")
+	// ErrUnknownHold: the ledger does not know the id (any more).
+	ErrUnknownHold = errors.New("budget: unknown hold")
+)
+
+// Target is what an operator stops: a provider by name, or a budget by name.
+type Target struct{ Provider, Budget string }
+
+// By says who did something and why. Both are kept in the ledger's entries.
+type By struct{ Who, Why string }
+
+// Unresolved is a hold that has no evidence yet.
+type Unresolved struct {
+	ID       HoldID
+	Provider string
+	Ref      string
+	State    State // StateHeld or StatePresumed
+	At       time.Time
+	Legs     []UnresolvedLeg
+}
+
+// UnresolvedLeg is what an unresolved hold pins in one window.
+type UnresolvedLeg struct {
+	Budget, Window, Unit string
+	Amount               Amount
+}
+
+// Operator is what people may do to a ledger. Memory and the durable ledgers have it;
+// every change is an entry that names who and why.
+type Operator interface {
+	// SetLimit changes the limit of the named budget at once. It stays until the
+	// configured limit changes.
+	SetLimit(ctx context.Context, budget string, limit Amount, by By) error
+	// Freeze refuses every hold of the target until Release.
+	Freeze(ctx context.Context, t Target, by By) error
+	Release(ctx context.Context, t Target, by By) error
+	// Unresolved lists holds without evidence, oldest first, at most limit of them
+	// (zero: all) of one provider (empty: of all).
+	Unresolved(ctx context.Context, provider string, limit int) ([]Unresolved, error)
+	// Correct puts the cost of a presumed or settled hold at a, as an invoice or a
+	// person says.
+	Correct(ctx context.Context, id HoldID, a Amount, by By) (Report, error)
+}
