@@ -1,0 +1,153 @@
+// Package price says what a call costs before it is sent.
+//
+// Every type here has Quote, which reads a request and gives an upper bound of its
+// cost, and Unit, which names the currency. Those whose real cost is told by the
+// answer have Meter as well. Both are the seams Pricer and Metered of package
+// transport; this package knows nothing of HTTP clients.
+//
+// A price that is not known is never free: Quote then fails with an error that wraps
+// [budget.ErrUnpriced], the call is not sent and nothing is charged. Who wants an
+// unpriced call to go out says so, with [Or] and [Assume].
+//
+// Quote never consumes a request: a body is read only as a fresh copy from GetBody.
+// Prices are integers of 10^-9 units, and what does not divide is rounded up. All
+// values are safe for concurrent use; their zero values know no price.
+package price
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"net/http"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+// Pricer gives the upper bound of what a request may cost. It is what package
+// transport asks for.
+type Pricer interface {
+	Quote(*http.Request) (budget.Quote, error)
+}
+
+// Units counts the billed things in a request: segments, elements, lookups. An error
+// that wraps [budget.ErrUnpriced] says that they cannot be counted.
+type Units func(*http.Request) (int64, error)
+
+// Fixed is one price for every call, from [PerCall] or [Assume]. The zero value
+// knows no price.
+type Fixed struct {
+	amount         budget.Amount
+	unit           string
+	known, assumed bool
+}
+
+// PerCall prices every call at a US dollars; see [Fixed.In] for other currencies. A
+// price of zero is a price: such calls pass even when the budget is exhausted.
+func PerCall(a budget.Amount) Fixed { return Fixed{amount: a, known: true} }
+
+// Assume prices every call at a, and marks the quote as an assumption that no price
+// list supports.
+func Assume(a budget.Amount) Fixed { return Fixed{amount: a, known: true, assumed: true} }
+
+// In returns f with its price in another currency, an ISO 4217 code.
+func (f Fixed) In(unit string) Fixed { f.unit = unit; return f }
+
+// Unit is the currency of the price.
+func (f Fixed) Unit() string { return unitOr(f.unit) }
+
+// Quote gives the fixed price. It does not look at the request, which may be nil.
+func (f Fixed) Quote(*http.Request) (budget.Quote, error) {
+	if !f.known {
+		return budget.Quote{}, unpriced("no price was given")
+	}
+	if f.amount < 0 {
+		return budget.Quote{}, unpriced("the price is negative")
+	}
+	return budget.Quote{Amount: f.amount, Unit: f.Unit(), Units: 1, Assumed: f.assumed}, nil
+}
+
+// FreeOfCharge is the type of [Free].
+type FreeOfCharge uint8
+
+// Free says that calls cost nothing. It states no currency, so that it stands beside
+// budgets in any.
+const Free FreeOfCharge = 0
+
+// Quote gives an amount of zero.
+func (FreeOfCharge) Quote(*http.Request) (budget.Quote, error) { return budget.Quote{}, nil }
+
+// PerUnit is a price per billed thing, from [Per]. The zero value knows no price.
+type PerUnit struct {
+	price budget.Amount
+	unit  string
+	count Units
+}
+
+// Per prices a call at unitPrice US dollars for each thing that count finds in the
+// request; see [PerUnit.In] for other currencies.
+func Per(unitPrice budget.Amount, count Units) PerUnit {
+	return PerUnit{price: unitPrice, count: count}
+}
+
+// In returns p with its price in another currency, an ISO 4217 code.
+func (p PerUnit) In(unit string) PerUnit { p.unit = unit; return p }
+
+// Unit is the currency of the price.
+func (p PerUnit) Unit() string { return unitOr(p.unit) }
+
+// Quote counts and multiplies. The error of the counting function is returned as it
+// is; a negative count or price and an overflow are [budget.ErrUnpriced].
+func (p PerUnit) Quote(r *http.Request) (budget.Quote, error) {
+	if p.count == nil {
+		return budget.Quote{}, unpriced("no price was given")
+	}
+	n, err := p.count(r)
+	if err != nil {
+		return budget.Quote{}, err
+	}
+	a, err := cost(p.price, n, 1)
+	if err != nil {
+		return budget.Quote{}, err
+	}
+	return budget.Quote{Amount: a, Unit: p.Unit(), Units: n}, nil
+}
+
+// cost is price*n/per, rounded up to the next 10^-9 of the currency.
+func cost(price budget.Amount, n, per int64) (budget.Amount, error) {
+	if price < 0 || n < 0 {
+		return 0, unpriced("a price or a count is negative")
+	}
+	hi, lo := bits.Mul64(uint64(price), uint64(n))
+	lo, carry := bits.Add64(lo, uint64(per-1), 0)
+	if hi += carry; hi >= uint64(per) {
+		return 0, unpriced("the cost overflows")
+	}
+	q, _ := bits.Div64(hi, lo, uint64(per))
+	if int64(q) < 0 {
+		return 0, unpriced("the cost overflows")
+	}
+	return budget.Amount(q), nil
+}
+
+// sum adds two costs.
+func sum(a, b budget.Amount) (budget.Amount, error) {
+	if a+b < a {
+		return 0, unpriced("the cost overflows")
+	}
+	return a + b, nil
+}
+
+// unpriced makes an error that says why there is no price. The reason must not quote
+// the request: it holds phone numbers and texts.
+func unpriced(why string) error { return fmt.Errorf("%w: %s", budget.ErrUnpriced, why) }
+
+// isUnpriced tells a missing price from a fault, such as a body that fails.
+func isUnpriced(err error) bool { return errors.Is(err, budget.ErrUnpriced) }
+
+// unitOr is unit, or US dollars.
+func unitOr(unit string) string {
+	if unit == "" {
+		return "USD"
+	}
+	return unit
+}
