@@ -8,7 +8,13 @@
 // Amounts are integers. No float takes part in any decision.
 package budget
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
 
 // Budget is a limit per window. It is a plain value: [PerDay] and its siblings make
 // one, and its fields are edited by assignment.
@@ -26,8 +32,10 @@ type Budget struct {
 	Unit string
 	// Every is the period; it has no default.
 	Every Period
-	// Zone is the time zone of days, weeks and months. Nil: UTC. Best is the zone in
-	// which the provider's billing day ends.
+	// Zone is the time zone of days, weeks and months, as time.LoadLocation returns it
+	// (programs without zone files import time/tzdata). Nil: UTC. Best is the zone in
+	// which the provider's billing day ends. time.Local is refused: it differs from
+	// machine to machine under one name.
 	Zone *time.Location
 	// Keep is a part of Limit that only critical calls may use.
 	Keep Amount
@@ -36,4 +44,94 @@ type Budget struct {
 	Alerts []int
 	// Monitor: this budget records and notices, but never refuses.
 	Monitor bool
+}
+
+// PerDay returns a budget of limit per calendar day, in US dollars and UTC.
+func PerDay(limit Amount) Budget { return Budget{Limit: limit, Every: Day} }
+
+// PerWeek returns a budget of limit per week from Monday, in US dollars and UTC.
+func PerWeek(limit Amount) Budget { return Budget{Limit: limit, Every: Week} }
+
+// PerMonth returns a budget of limit per calendar month, in US dollars and UTC.
+func PerMonth(limit Amount) Budget { return Budget{Limit: limit, Every: Month} }
+
+// The units that are no currency, or stand for an empty one.
+const (
+	// USD is what an empty unit means.
+	USD = "USD"
+	// Calls is the unit of budgets that count attempts.
+	Calls = "calls"
+)
+
+// Validate returns an error for every field that is wrong, joined by [errors.Join];
+// each begins with the field's name. An empty Name is left to the transport.
+func (b Budget) Validate() error {
+	var errs []error
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf(field+" "+format, args...))
+	}
+	if !printable(b.Name) {
+		wrong("Name", "must be at most 200 printable characters")
+	}
+	if !printable(b.Label) {
+		wrong("Label", "must be at most 200 printable characters")
+	}
+	if b.Limit <= 0 {
+		wrong("Limit", "must be more than zero, not %v", b.Limit)
+	}
+	if !isUnit(b.Unit) {
+		wrong("Unit", "must be a currency code such as USD, or %q, not %q", Calls, b.Unit)
+	}
+	if b.Unit == Calls && b.Limit%Unit != 0 {
+		wrong("Limit", "must be a whole number of calls (100 calls are 100*budget.Unit), not %v", b.Limit)
+	}
+	if err := b.Every.check(); err != nil {
+		wrong("Every", "%w", err)
+	}
+	if b.Zone == time.Local || (b.Zone != nil && b.Zone.String() == "") {
+		wrong("Zone", "must have a name, as time.LoadLocation gives it")
+	}
+	if b.Keep < 0 || b.Keep > max(b.Limit, 0) {
+		wrong("Keep", "must be zero to Limit, not %v", b.Keep)
+	}
+	for _, percent := range b.Alerts {
+		if percent < 1 || percent > maxPercent {
+			wrong("Alerts", "must be 1 to %d percent, not %d", maxPercent, percent)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// maxPercent bounds the thresholds of a budget.
+const maxPercent = 1000
+
+func printable(s string) bool {
+	return len(s) <= 200 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r == unicode.ReplacementChar || !unicode.IsPrint(r)
+	})
+}
+
+func isUnit(s string) bool {
+	if s == "" || s == Calls {
+		return true
+	}
+	return len(s) == 3 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
+// Normal returns b with every empty field that has a default set to it: Label, Unit,
+// Zone and Alerts. Ledgers and reports show budgets so.
+func (b Budget) Normal() Budget {
+	if b.Label == "" {
+		b.Label = b.Name
+	}
+	if b.Unit == "" {
+		b.Unit = USD
+	}
+	if b.Zone == nil {
+		b.Zone = time.UTC
+	}
+	if b.Alerts == nil {
+		b.Alerts = []int{50, 80, 100}
+	}
+	return b
 }
