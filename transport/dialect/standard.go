@@ -1,0 +1,129 @@
+package dialect
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Standard reads what the standards and common practice say, for providers that nobody
+// has described: Retry-After and its variants in milliseconds, the X-RateLimit-*,
+// X-Rate-Limit-* and RateLimit-* families, the RateLimit field of the IETF draft in all
+// its shapes, and problem documents (RFC 9457). The zero value is ready.
+//
+// 429 is a throttle, and so is 503 with a usable Retry-After; 402 is a wall. Other
+// statuses are no limit, whatever their bodies say. Retry-After beside an error that is
+// no throttle is told as well; it concerns that call alone. Beside a good answer it
+// means something else and is not read.
+//
+// A wait that is zero, or an instant that has passed, is a hint of 0. A wait above 400
+// days is no hint, but one that overflows (2^31 seconds or more, RFC 9111 section 1.2.2)
+// saturates at 400 days, so that whoever sends it is left alone.
+type Standard struct {
+	// Reset says what a bare number in a reset header is. Zero: [Auto].
+	Reset Form
+}
+
+// WantsBody reports whether the answer is a problem document.
+func (s Standard) WantsBody(status int, h http.Header) bool {
+	return status >= 400 && strings.HasPrefix(first(h, "Content-Type"), "application/problem+json")
+}
+
+// Read reads status, headers and a problem document.
+func (s Standard) Read(a Answer) (r Reading) {
+	c := &clock{h: a.Header, now: a.Now}
+	r.status(c, a.Status, nil)
+	r.standardWindows(c, s.Reset, a.Status >= 400)
+	if len(a.Body) > 0 {
+		r.problem(a.Body)
+	}
+	r.finish(c, a.Status)
+	return r
+}
+
+// status reads what the status says, and the hint beside an error.
+func (r *Reading) status(c *clock, status int, hints []hint) {
+	if status < 400 {
+		return
+	}
+	r.RetryAfter, r.Hinted = c.retryAfter(hints)
+	switch {
+	case status == http.StatusTooManyRequests:
+		r.throttle("status")
+	case status == http.StatusServiceUnavailable && r.RetryAfter > 0:
+		r.throttle("headers")
+	case status == http.StatusPaymentRequired:
+		r.wall("balance", "status")
+	}
+}
+
+// standardWindows reads the headers that everybody may use. Servers tell the same limit
+// under several names, old and new; those of a good answer are read up to the first that
+// is there, those of a refusal all, since one of them is the reason.
+func (r *Reading) standardWindows(c *clock, form Form, refused bool) {
+	for i := range families {
+		if w, ok := families[i].window(c, form, refused); ok {
+			r.add(w)
+		}
+		if i == 0 && (refused || r.Window.Known == 0) {
+			r.ietf(c)
+		}
+		if !refused && r.Window.Known != 0 {
+			return
+		}
+	}
+}
+
+// throttle says that a limit refused the call which time heals.
+func (r *Reading) throttle(source string) {
+	if !r.Throttled {
+		r.Throttled, r.Source = true, source
+	}
+	r.Wall = false
+}
+
+// wall says that waiting seconds does not help. The scope of a balance is everything.
+func (r *Reading) wall(policy, source string) {
+	r.Throttled, r.Wall, r.Policy, r.Source = false, true, policy, source
+	r.RetryAfter, r.Hinted = 0, false
+	if policy == "balance" {
+		r.Scope = Whole
+	}
+}
+
+// finish picks the limit that binds. Limits told by a cache were true when it stored the
+// answer, and what a rejected credential's answer says about limits is true of nobody:
+// both are dropped.
+func (r *Reading) finish(c *clock, status int) {
+	if r.Window.Known == 0 {
+		return
+	}
+	rejected := (status == http.StatusUnauthorized || status == http.StatusForbidden) && !r.Throttled
+	if rejected || cached(c.h) {
+		r.Window, r.Windows = Window{}, nil
+		return
+	}
+	r.bind()
+	if r.Policy == "" {
+		r.Policy = r.Window.Name
+	}
+}
+
+// problem reads the problem types of the RateLimit draft.
+func (r *Reading) problem(body []byte) {
+	var policies []string
+	limit := false
+	for path, v := range leaves(body) {
+		switch string(path) {
+		case "type":
+			limit = v.endsIn("quota-exceeded") || v.endsIn("temporary-reduced-capacity") || v.endsIn("abnormal-usage-detected")
+		case "violated-policies[]":
+			if p := word(v.text()); p != "" && len(policies) < maxWindows {
+				policies = append(policies, p)
+			}
+		}
+	}
+	if limit {
+		r.throttle("body")
+		r.Policy = strings.Join(policies, ",")
+	}
+}
