@@ -16,12 +16,15 @@ type Ledger interface {
 	// binding leg), *[FrozenError], [ErrConflict], or an error that wraps
 	// [ErrUnavailable]; then nothing changed and nothing may be sent. The windows
 	// are those of the ledger's clock at this instant and never change afterwards.
-	// The same hold twice is one hold and gives the same answer.
+	// The same hold twice is one hold and gives the same answer. A hold without legs
+	// asks only whether its provider is frozen, and is not kept. Report.Notices is
+	// told beside an error too.
 	Hold(ctx context.Context, h Hold) (Report, error)
 	// Resolve ends a hold by evidence. It is idempotent: the same outcome twice
 	// changes nothing; another outcome for an ended hold is [ErrConflict], except
-	// that a presumed hold may still be settled or voided, and anything may be
-	// corrected. An id that the ledger no longer knows is [ErrUnknownHold].
+	// that a presumed hold may still be settled or voided, and anything that has
+	// ended may be corrected: after that only further corrections change it. An id
+	// that the ledger no longer knows is [ErrUnknownHold].
 	Resolve(ctx context.Context, id HoldID, o Outcome) (Report, error)
 	// Totals reads the windows of b that contain the instant at. A window that was
 	// never used is all zeros.
@@ -105,8 +108,9 @@ func (s State) String() string {
 // the hold was spent.
 type Outcome struct {
 	State State
-	// Amount is the real cost when settled or corrected, and a floor when presumed.
-	// It concerns the money legs; a leg in calls settles at what was held.
+	// Amount is the real cost when settled or corrected, and a floor when presumed:
+	// then what was held counts, or the floor if that is more. It is not negative. It
+	// concerns the money legs; a leg in calls settles at what was held.
 	Amount Amount
 	// Why names the evidence in one word or two, such as "not_sent". It must hold
 	// nothing secret.
@@ -137,7 +141,9 @@ func Corrected(a Amount, source string) Outcome {
 type Report struct {
 	// Overrun is how far the real cost was above the hold.
 	Overrun Amount
-	// Delta is by how much the operation changed what counts as spent.
+	// Delta is by how much a Resolve changed what the call counts for in each money
+	// budget: the cost less the hold, or less the cost before. It is zero for the
+	// same outcome again.
 	Delta Amount
 	// Late: the window of the hold had ended, or the hold had been presumed.
 	Late bool
@@ -163,7 +169,8 @@ type Notice struct {
 	Kind NoticeKind
 	// Budget is the Label of the budget, Window its id.
 	Budget, Window string
-	// Percent is the threshold.
+	// Percent is the threshold: settled and presumed together reached it. What is
+	// only held crosses none.
 	Percent     int
 	Used, Limit Amount
 	Unit        string
@@ -174,16 +181,22 @@ type Notice struct {
 }
 
 // Totals is the state of one window of one budget. Settled + Presumed + Held is what
-// counts against the limit; Settled alone is what is known to be spent.
+// counts against the limit; Settled + Floor is what is known to be spent. Overrun is
+// the sum of what single calls cost above their holds, and part of the others.
 type Totals struct {
 	Budget Budget
 	Window Window
 	// Limit is the one in force, which an operator may have changed.
 	Limit                            Amount
 	Settled, Presumed, Held, Overrun Amount
+	// Floor is the part of Presumed that is known to be spent: from Settled + Floor
+	// to Used is the honest range.
+	Floor Amount
 	// Holds in flight, and holds without evidence.
 	OpenHolds, PresumedHolds int
 	Frozen                   bool
+	// Trend is what the budget used lately, for [Totals.Forecast].
+	Trend Trend
 }
 
 // Used is what counts against the limit.

@@ -1,0 +1,108 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// SetLimit implements [Operator]. The limit that is configured, set again, ends an
+// override. A budget that no call has used yet is unknown.
+func (m *Memory) SetLimit(_ context.Context, budget string, limit Amount, _ By) error {
+	if limit <= 0 {
+		return fmt.Errorf("budget %s: the limit must be more than zero, not %v; to stop all calls freeze it", budget, limit)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := m.accounts[budget]
+	if a == nil {
+		return fmt.Errorf("budget %s: the ledger does not know it", budget)
+	}
+	a.override = limit
+	if limit == a.budget.Limit {
+		a.override = 0
+	}
+	return nil
+}
+
+// Freeze implements [Operator]. What is frozen already stays so since then.
+func (m *Memory) Freeze(_ context.Context, t Target, _ By) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, already := m.frozen[t]; already {
+		return nil
+	}
+	if m.frozen == nil {
+		m.frozen = make(map[Target]time.Time)
+	}
+	m.frozen[Target{strings.Clone(t.Provider), strings.Clone(t.Budget)}] = m.read().Now
+	return nil
+}
+
+// Release implements [Operator]. What is not frozen stays so.
+func (m *Memory) Release(_ context.Context, t Target, _ By) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.frozen, t)
+	return nil
+}
+
+func (t Target) check() error {
+	if (t.Provider == "") == (t.Budget == "") {
+		return errors.New("budget: name either a provider or a budget")
+	}
+	return nil
+}
+
+// stopped returns the error of a hold of which something is frozen.
+func (m *Memory) stopped(r *record, provider string) error {
+	if len(m.frozen) == 0 {
+		return nil
+	}
+	if since, ok := m.frozen[Target{Provider: provider}]; ok {
+		return &FrozenError{Provider: provider, Since: since}
+	}
+	for i := range r.legs {
+		b := &r.legs[i].account.budget
+		if since, ok := m.frozen[Target{Budget: b.Name}]; ok {
+			return &FrozenError{Provider: provider, Budget: b.Label, Since: since}
+		}
+	}
+	return nil
+}
+
+// Unresolved implements [Operator].
+func (m *Memory) Unresolved(_ context.Context, provider string, limit int) ([]Unresolved, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Unresolved
+	for r := m.open.first; r != nil && (limit <= 0 || len(all) < limit); r = r.next {
+		if provider != "" && provider != r.provider {
+			continue
+		}
+		u := Unresolved{ID: r.id, Provider: r.provider, Ref: r.ref, State: r.state, At: r.at}
+		for _, l := range r.legs {
+			amount := l.held
+			if r.state == StatePresumed {
+				amount = l.counted
+			}
+			b := &l.account.budget
+			u.Legs = append(u.Legs, UnresolvedLeg{Budget: b.Label, Window: l.book.ID, Unit: b.Unit, Amount: amount})
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// Correct implements [Operator].
+func (m *Memory) Correct(ctx context.Context, id HoldID, a Amount, by By) (Report, error) {
+	return m.Resolve(ctx, id, Corrected(a, by.Why))
+}
