@@ -50,10 +50,13 @@ type Reading struct {
 	// Throttled: the provider refused the call because of a limit that time heals.
 	Throttled bool
 	// Wall: the provider refused the call because of an empty balance, a spend cap or
-	// a quota of the plan. Waiting seconds does not help; it is never retried.
+	// a quota of the plan. Waiting seconds does not help; it is never retried. Together
+	// with Throttled it is a quota of an hour, a day or a month whose end the answer does
+	// not tell: time heals it, but not within any wait.
 	Wall bool
 	// RetryAfter is the explicit hint to wait, from Now, if Hinted. It is never
-	// negative; zero means "now", which is what a hint in the past amounts to.
+	// negative; zero means "now", which is what a hint in the past amounts to. Beside an
+	// error that is no throttle it concerns that call alone.
 	RetryAfter time.Duration
 	Hinted     bool
 	// Window is the limit that binds: the exhausted one if several were told, else
@@ -63,7 +66,8 @@ type Reading struct {
 	// is nil.
 	Windows []Window
 	// Scope says which part of the provider the refusal concerns: the name of a scope
-	// of the provider, Whole, or empty when the answer does not tell.
+	// of the provider ("route", "endpoint", "object"), Whole, or empty when the answer
+	// does not tell. A provider without a scope of that name has nothing to close.
 	Scope string
 	// Policy is the vendor's own name for the limit; a word of its documentation,
 	// never a key or an account. "balance" goes with Wall.

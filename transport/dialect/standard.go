@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -31,23 +32,24 @@ func (s Standard) WantsBody(status int, h http.Header) bool {
 // Read reads status, headers and a problem document.
 func (s Standard) Read(a Answer) (r Reading) {
 	c := &clock{h: a.Header, now: a.Now}
-	r.status(c, a.Status, nil)
+	r.status(c, a.Status, nil, nil)
 	r.standardWindows(c, s.Reset, a.Status >= 400)
 	if len(a.Body) > 0 {
 		r.problem(a.Body)
 	}
-	r.finish(c, a.Status)
+	r.finish(c, rejected(a.Status))
 	return r
 }
 
-// status reads what the status says, and the hint beside an error.
-func (r *Reading) status(c *clock, status int, hints []hint) {
+// status reads what the status says, and the hint beside an error. A vendor may have
+// further headers to hint with and statuses that mean a limit.
+func (r *Reading) status(c *clock, status int, hints []hint, limits []int) {
 	if status < 400 {
 		return
 	}
 	r.RetryAfter, r.Hinted = c.retryAfter(hints)
 	switch {
-	case status == http.StatusTooManyRequests:
+	case status == http.StatusTooManyRequests || slices.Contains(limits, status):
 		r.throttle("status")
 	case status == http.StatusServiceUnavailable && r.RetryAfter > 0:
 		r.throttle("headers")
@@ -75,13 +77,21 @@ func (r *Reading) standardWindows(c *clock, form Form, refused bool) {
 
 // throttle says that a limit refused the call which time heals.
 func (r *Reading) throttle(source string) {
+	if r.Wall {
+		r.Wall, r.Policy, r.Scope = false, "", ""
+	}
 	if !r.Throttled {
 		r.Throttled, r.Source = true, source
 	}
-	r.Wall = false
 }
 
-// wall says that waiting seconds does not help. The scope of a balance is everything.
+// quota says that a quota is used up, and nobody tells until when.
+func (r *Reading) quota(policy, source string) {
+	r.throttle(source)
+	r.Wall, r.Policy = true, policy
+}
+
+// wall says that waiting does not help. A balance is everybody's.
 func (r *Reading) wall(policy, source string) {
 	r.Throttled, r.Wall, r.Policy, r.Source = false, true, policy, source
 	r.RetryAfter, r.Hinted = 0, false
@@ -91,14 +101,13 @@ func (r *Reading) wall(policy, source string) {
 }
 
 // finish picks the limit that binds. Limits told by a cache were true when it stored the
-// answer, and what a rejected credential's answer says about limits is true of nobody:
-// both are dropped.
-func (r *Reading) finish(c *clock, status int) {
+// answer, and what the answer to a rejected credential says about limits is true of
+// nobody: both are dropped.
+func (r *Reading) finish(c *clock, rejected bool) {
 	if r.Window.Known == 0 {
 		return
 	}
-	rejected := (status == http.StatusUnauthorized || status == http.StatusForbidden) && !r.Throttled
-	if rejected || cached(c.h) {
+	if rejected && !r.Throttled || cached(c.h) {
 		r.Window, r.Windows = Window{}, nil
 		return
 	}
@@ -106,6 +115,10 @@ func (r *Reading) finish(c *clock, status int) {
 	if r.Policy == "" {
 		r.Policy = r.Window.Name
 	}
+}
+
+func rejected(status int) bool {
+	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
 // problem reads the problem types of the RateLimit draft.

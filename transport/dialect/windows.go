@@ -1,6 +1,10 @@
 package dialect
 
-import "strings"
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
 
 // family is the header names of one limit, in canonical form. Empty: no such header.
 type family struct {
@@ -92,6 +96,7 @@ const maxWindows = 32
 func (r *Reading) add(w Window) {
 	switch {
 	case w.Known == 0 || len(r.Windows) == maxWindows:
+	case w.Known == HasReset && r.Window.Known != 0: // part of a limit that has been told
 	case r.Window.Known == 0:
 		r.Window = w
 	case r.Windows == nil && w.Name == r.Window.Name && sameCounts(w, r.Window):
@@ -118,4 +123,83 @@ func (r *Reading) bind() {
 			r.Window = w
 		}
 	}
+}
+
+// The families one by one, for vendors that are known to use just one, or none.
+var (
+	xRateLimit    = families[0:1]
+	rateLimit     = families[1:2]
+	xRateLimitAlt = families[2:3]
+	silent        = []family{}
+)
+
+// named reads limits whose names the vendor makes up, between prefix and "-Limit" or,
+// if last, behind "Limit-". The requests come first, the others by name.
+func (r *Reading) named(c *clock, prefix string, last bool, form Form) {
+	var names []string
+	for key := range c.h {
+		if name := limitName(key, prefix, last); name != "" && len(names) < maxWindows && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if i := slices.Index(names, "Requests"); i > 0 {
+		names[0], names[i] = names[i], names[0]
+	}
+	for _, name := range names {
+		f := family{name: word(lowerASCII(name)), unit: unitOfLimit(name), limit: prefix + name + "-Limit", remaining: prefix + name + "-Remaining", reset: prefix + name + "-Reset"}
+		if last {
+			f.limit, f.remaining, f.reset = prefix+"Limit-"+name, prefix+"Remaining-"+name, prefix+"Reset-"+name
+		}
+		if w, ok := f.window(c, form, false); ok {
+			r.add(w)
+		}
+	}
+}
+
+// limitName cuts the name of the limit out of a header's name.
+func limitName(key, prefix string, last bool) string {
+	name, ok := strings.CutPrefix(key, prefix)
+	if !ok {
+		return ""
+	}
+	for _, part := range [...]string{"Limit", "Remaining"} {
+		if last {
+			if n, ok := strings.CutPrefix(name, part+"-"); ok {
+				return n
+			}
+			continue
+		}
+		if n, ok := strings.CutSuffix(name, "-"+part); ok {
+			return n
+		}
+	}
+	return ""
+}
+
+func unitOfLimit(name string) string {
+	name = lowerASCII(name)
+	switch {
+	case strings.Contains(name, "token"):
+		return "tokens"
+	case strings.Contains(name, "complexity") || strings.Contains(name, "units"):
+		return "points"
+	default:
+		return ""
+	}
+}
+
+// has reports whether one of the fields is there.
+func has(h http.Header, keys ...string) bool {
+	for _, key := range keys {
+		if len(h[key]) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// exhausted reports whether one of the limits has nothing left.
+func (r *Reading) exhausted() bool {
+	return r.Window.Exhausted() || slices.ContainsFunc(r.Windows, Window.Exhausted)
 }
