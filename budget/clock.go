@@ -83,7 +83,7 @@ func (c *Clock) drift(wall time.Time, steady time.Duration) time.Duration {
 	if c.wall.IsZero() {
 		return 0
 	}
-	drift := wall.Sub(c.wall) - (steady - c.steady)
+	drift := time.Duration(wall.UnixNano()-c.wall.UnixNano()) - (steady - c.steady)
 	if -clockLook < drift && drift < clockLook {
 		return 0
 	}

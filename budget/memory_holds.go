@@ -33,7 +33,8 @@ type leg struct {
 
 func (l *leg) money() bool { return l.account.budget.Unit != Calls }
 
-// refusal says why the leg does not fit. An error says that it cannot be counted.
+// refusal says why the leg does not fit. An error says that a monitored budget, which
+// takes it all the same, cannot count that far.
 func (l *leg) refusal(critical bool) (*ExceededError, error) {
 	a := l.account
 	if l.book != nil && l.window.Oldest == l.window.ID { // the common case, without sums
@@ -46,10 +47,10 @@ func (l *leg) refusal(critical bool) (*ExceededError, error) {
 		}
 	}
 	t := a.totals(l.window)
-	if _, err := t.Used().Add(l.held); err != nil {
+	e := t.Refusal(l.held, critical)
+	if _, err := t.Used().Add(l.held); err != nil && (e == nil || a.budget.Monitor) {
 		return nil, fmt.Errorf("%w: budget %s: %w", ErrConflict, a.budget.Label, err)
 	}
-	e := t.Refusal(l.held, critical)
 	if e != nil && !e.RetryAt.IsZero() && l.window.Oldest != l.window.ID {
 		e.RetryAt = l.frees(&t, critical)
 	}
