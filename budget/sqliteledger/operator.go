@@ -1,0 +1,131 @@
+package sqliteledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+// SetLimit implements [budget.Operator]. The limit that is configured, set again, ends
+// an override.
+func (l *Ledger) SetLimit(ctx context.Context, name string, limit budget.Amount, by budget.By) error {
+	if limit <= 0 {
+		return fmt.Errorf("budget %s: the limit must be more than zero, not %v; to stop all calls freeze it", name, limit)
+	}
+	return l.do(ctx, func(b *books) error {
+		a, err := b.known(name)
+		if err != nil {
+			return err
+		}
+		a.override = limit
+		if limit == a.budget.Limit {
+			a.override = 0
+		}
+		b.saveAccount(a)
+		b.event("limit", name, limit, by)
+		return b.err
+	})
+}
+
+// known returns the account of a budget that was used at least once.
+func (b *books) known(name string) (*account, error) {
+	a := b.account(name)
+	if a == nil && b.err == nil {
+		return nil, fmt.Errorf("budget %s: the ledger does not know it", name)
+	}
+	return a, b.err
+}
+
+// event writes a line of the audit trail that moves no money.
+func (b *books) event(kind, subject string, amount budget.Amount, by budget.By) {
+	b.lastEntry++
+	b.exec("INSERT INTO entry(id, at, kind, subject, amount, who, why) VALUES(?,?,?,?,nullif(?,0),?,?)",
+		b.lastEntry, b.now.UnixMilli(), kind, subject, int64(amount), by.Who, by.Why)
+}
+
+// Freeze implements [budget.Operator]. What is frozen already stays so since then.
+func (l *Ledger) Freeze(ctx context.Context, t budget.Target, by budget.By) error {
+	return l.change(ctx, t, func(b *books) {
+		if b.exec("INSERT INTO frozen(provider, budget, since) VALUES(coalesce(?,''),coalesce(?,''),?) ON CONFLICT DO NOTHING",
+			t.Provider, t.Budget, b.now.UnixMilli()) > 0 {
+			b.event("freeze", t.Provider+t.Budget, 0, by)
+		}
+	})
+}
+
+// Release implements [budget.Operator]. What is not frozen stays so.
+func (l *Ledger) Release(ctx context.Context, t budget.Target, by budget.By) error {
+	return l.change(ctx, t, func(b *books) {
+		if b.exec("DELETE FROM frozen WHERE provider=coalesce(?,'') AND budget=coalesce(?,'')", t.Provider, t.Budget) > 0 {
+			b.event("release", t.Provider+t.Budget, 0, by)
+		}
+	})
+}
+
+func (l *Ledger) change(ctx context.Context, t budget.Target, f func(*books)) error {
+	if (t.Provider == "") == (t.Budget == "") {
+		return errors.New("sqliteledger: name either a provider or a budget")
+	}
+	return l.do(ctx, func(b *books) error {
+		f(b)
+		b.readFrozen()
+		return b.err
+	})
+}
+
+func (b *books) isFrozen(name string) bool {
+	_, ok := b.frozen[budget.Target{Budget: name}]
+	return ok
+}
+
+// Correct implements [budget.Operator].
+func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Report, error) {
+	var report budget.Report
+	err := l.do(ctx, func(b *books) (err error) {
+		report, err = b.resolve(id, budget.Corrected(a, by.Why), by.Who)
+		return err
+	})
+	report.Notices = l.news()
+	return report, err
+}
+
+// Unresolved implements [budget.Operator].
+func (l *Ledger) Unresolved(ctx context.Context, provider string, limit int) ([]budget.Unresolved, error) {
+	if err := l.flush(ctx); err != nil {
+		return nil, err
+	}
+	if limit <= 0 {
+		limit = -1
+	}
+	var all []budget.Unresolved
+	err := l.read(ctx, func(c *conn) {
+		view := newView(c)
+		c.query(func(s *sqlite3.Stmt) {
+			id := budget.HoldID{Boot: uint64(s.ColumnInt64(0)), Seq: uint64(s.ColumnInt64(1))}
+			all = append(all, budget.Unresolved{ID: id, At: instant(s, 2), Provider: s.ColumnText(3), Ref: s.ColumnText(4)})
+		}, `SELECT boot, seq, at, name, ref FROM hold JOIN provider ON provider.id=hold.provider
+			WHERE state IN (?,?) AND (?3 IS NULL OR name=?3) ORDER BY first LIMIT ?4`,
+			int(budget.StateHeld), int(budget.StatePresumed), provider, limit)
+		for i := range all {
+			view.fill(&all[i])
+		}
+	})
+	return all, err
+}
+
+// fill adds what an unresolved hold pins.
+func (b *books) fill(u *budget.Unresolved) {
+	h := b.row(u.ID)
+	if h == nil {
+		return
+	}
+	u.State = h.state
+	for _, l := range b.legsOf(h) {
+		u.Legs = append(u.Legs, budget.UnresolvedLeg{Budget: b.account(l.page.account).budget.Label, Window: l.page.key,
+			Unit: l.unit, Amount: cost(l.held, l.unit, h.present())})
+	}
+}

@@ -1,0 +1,48 @@
+package sqliteledger
+
+import (
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+// recoverEvery is how often a busy handle looks for dead owners.
+const recoverEvery = time.Second
+
+// recoverDead presumes the holds that dead owners have left in flight, and reports
+// whether there was one. Nothing becomes free by it: what was held counts as spent.
+func (b *books) recoverDead() (found bool) {
+	b.looked = time.Now()
+	var owners []int64
+	b.query(func(s *sqlite3.Stmt) { owners = append(owners, s.ColumnInt64(0)) }, "SELECT id FROM owner WHERE id<>?", b.owner)
+	for _, owner := range owners {
+		if !dead(b.dir, owner) {
+			continue
+		}
+		found = true
+		b.presumeAll(owner)
+		b.inherit(owner)
+		b.exec("DELETE FROM owner WHERE id=?", owner)
+		b.kept = append(b.kept, func() { forget(b.dir, owner) })
+	}
+	return found
+}
+
+func (b *books) presumeAll(owner int64) {
+	var ids []budget.HoldID
+	b.query(func(s *sqlite3.Stmt) {
+		ids = append(ids, budget.HoldID{Boot: uint64(s.ColumnInt64(0)), Seq: uint64(s.ColumnInt64(1))})
+	}, "SELECT boot, seq FROM hold WHERE owner=? AND state=?", owner, int(budget.StateHeld))
+	for _, id := range ids {
+		h := b.row(id)
+		if h == nil {
+			return // b.err says why
+		}
+		_, _ = b.end(h, b.legsOf(h), budget.Outcome{Why: "owner died"}, "")
+	}
+	if len(ids) > 0 {
+		b.notices = append(b.notices, notice{Notice: budget.Notice{Kind: budget.NoticeRecovery, Holds: len(ids)}})
+	}
+}

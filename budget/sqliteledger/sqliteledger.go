@@ -1,0 +1,201 @@
+package sqliteledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+// Hold implements [budget.Ledger]. It returns when the hold is on the disk.
+func (l *Ledger) Hold(ctx context.Context, h budget.Hold) (budget.Report, error) {
+	if err := check(h); err != nil {
+		return budget.Report{}, err
+	}
+	var report budget.Report
+	err := l.do(ctx, func(b *books) (err error) {
+		var mine *live
+		report, mine, err = b.hold(h)
+		if mine != nil {
+			b.kept = append(b.kept, func() { l.remember(h.ID, mine) })
+		}
+		return err
+	})
+	report.Notices = l.news()
+	return report, err
+}
+
+// check refuses what is no hold, at the price of no look at the file.
+func check(h budget.Hold) error {
+	unit := ""
+	for i, leg := range h.Legs {
+		b := leg.Budget.Normal()
+		if err := leg.Budget.Validate(); err != nil {
+			return fmt.Errorf("%w: budget %s: %w", budget.ErrConflict, b.Label, err)
+		}
+		switch {
+		case b.Name == "":
+			return fmt.Errorf("%w: a budget without a name", budget.ErrConflict)
+		case leg.Amount < 0:
+			return fmt.Errorf("%w: budget %s: a negative amount", budget.ErrConflict, b.Label)
+		case slices.ContainsFunc(h.Legs[:i], func(l budget.Leg) bool { return l.Budget.Name == b.Name }):
+			return fmt.Errorf("%w: budget %s twice in one hold", budget.ErrConflict, b.Label)
+		case b.Unit == budget.Calls:
+		case unit == "":
+			unit = b.Unit
+		case unit != b.Unit:
+			return fmt.Errorf("%w: one hold in %s and %s", budget.ErrConflict, unit, b.Unit)
+		}
+	}
+	return nil
+}
+
+// maxOutcomes bounds the outcomes that wait in memory while the file cannot be written.
+// Holds whose outcome finds no room stay in flight, and become presumed at exit.
+const maxOutcomes = 100_000
+
+// Resolve implements [budget.Ledger]. The outcome of a hold that this handle took is
+// kept in memory and written with the next hold, or within 50 ms; while the file
+// cannot be written it waits there for the next operation that can. An outcome for any
+// other hold is on the disk when Resolve returns.
+func (l *Ledger) Resolve(ctx context.Context, id budget.HoldID, o budget.Outcome) (budget.Report, error) {
+	report, ok, err := l.resolveLive(id, o)
+	if !ok {
+		err = l.do(ctx, func(b *books) (err error) {
+			report, err = b.resolve(id, o, "")
+			b.kept = append(b.kept, func() { l.forget(id) })
+			return err
+		})
+	}
+	report.Notices = l.news()
+	return report, err
+}
+
+// huge is an amount at which sums might overflow.
+const huge = math.MaxInt64 / 8
+
+// resolveLive takes the outcome of a hold of this handle that is still in flight; false
+// if it is not.
+func (l *Ledger) resolveLive(id budget.HoldID, o budget.Outcome) (r budget.Report, ok bool, err error) {
+	l.clock.Seen(o.Seen)
+	now := l.clock.Read().Now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.live[id]
+	switch {
+	case h == nil || o.Amount > huge: // huge: the totals may refuse it
+		return r, false, nil
+	case h.outcome != nil:
+		was := outcome{said: h.outcome.State, amount: h.outcome.Amount}
+		news, err := was.accepts(id, h.outcome.State, o)
+		r.Overrun = h.report(*h.outcome, now).Overrun
+		return r, !news || err != nil, err // news is for the file, after this outcome
+	case len(l.outcomes) >= maxOutcomes:
+		return r, true, &Error{Path: l.path, Fault: Full, Err: errors.New("too many outcomes wait for the file")}
+	}
+	if err := l.unusable(); err != nil {
+		return r, true, err
+	}
+	var none outcome
+	if _, err := none.accepts(id, budget.StateHeld, o); err != nil {
+		return r, true, err
+	}
+	if l.crosses(h, o) {
+		return r, false, nil
+	}
+	h.outcome = &o
+	if l.outcomes = append(l.outcomes, id); len(l.outcomes) == 1 {
+		l.due = time.Now().Add(settleDelay)
+		l.nudge()
+	}
+	return h.report(o, now), true, nil
+}
+
+// Totals implements [budget.Ledger]. It sees what this handle has resolved; outcomes
+// that other processes keep in memory it sees within 50 ms.
+func (l *Ledger) Totals(ctx context.Context, at time.Time, budgets ...budget.Budget) ([]budget.Totals, error) {
+	if err := l.flush(ctx); err != nil {
+		return nil, err
+	}
+	totals := make([]budget.Totals, 0, len(budgets))
+	var wrong error
+	err := l.read(ctx, func(c *conn) {
+		view := newView(c)
+		for _, b := range budgets {
+			t, err := view.totals(b, at)
+			wrong = errors.Join(wrong, err)
+			totals = append(totals, t)
+		}
+	})
+	if err := errors.Join(err, wrong); err != nil {
+		return nil, err
+	}
+	return totals, nil
+}
+
+// newView is for reading the books on a connection for readers.
+func newView(c *conn) *books {
+	view := &books{conn: c, now: time.Now()}
+	view.forget()
+	view.readFrozen()
+	return view
+}
+
+// totals reads the state of a budget's window at an instant.
+func (b *books) totals(bud budget.Budget, at time.Time) (budget.Totals, error) {
+	if err := bud.Validate(); err != nil {
+		return budget.Totals{}, fmt.Errorf("budget %s: %w", bud.Label, err)
+	}
+	bud = bud.Normal()
+	w := bud.Window(at)
+	a := b.account(bud.Name)
+	if a == nil {
+		return budget.Totals{Budget: bud, Window: w, Limit: bud.Limit, Frozen: b.isFrozen(bud.Name)}, nil
+	}
+	if err := a.conflict(bud); err != nil {
+		return budget.Totals{}, err
+	}
+	t := a.totals(bud, b.span(a, w))
+	t.Limit, t.Frozen = a.limitFor(bud.Limit), b.isFrozen(bud.Name)
+	return t, nil
+}
+
+// flush writes the outcomes that wait in memory.
+func (l *Ledger) flush(ctx context.Context) error {
+	l.mu.Lock()
+	idle := len(l.outcomes) == 0
+	err := l.unusable()
+	l.mu.Unlock()
+	if idle || err != nil {
+		return err
+	}
+	return l.do(ctx, func(*books) error { return nil })
+}
+
+// read runs f on the connection for readers, which neither waits for the committer nor
+// keeps it waiting. All that f reads is of one instant.
+func (l *Ledger) read(ctx context.Context, f func(*conn)) error {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	if l.reader == nil {
+		return &Error{Path: l.path, Fault: Closed}
+	}
+	if err := l.files.check(); err != nil {
+		return err
+	}
+	l.reader.SetInterrupt(ctx)
+	defer l.reader.SetInterrupt(context.Background())
+	l.reader.exec("BEGIN")
+	f(l.reader)
+	err := l.reader.take()
+	l.reader.SetInterrupt(context.Background())
+	l.reader.exec("ROLLBACK")
+	if err = errors.Join(err, l.reader.take()); err != nil {
+		return l.fault(err)
+	}
+	return nil
+}
