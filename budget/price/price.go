@@ -15,7 +15,6 @@
 package price
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"net/http"
@@ -105,21 +104,30 @@ func (p PerUnit) Quote(r *http.Request) (budget.Quote, error) {
 	if err != nil {
 		return budget.Quote{}, err
 	}
-	a, err := cost(p.price, n, 1)
+	a, err := cost(p.price, n)
 	if err != nil {
 		return budget.Quote{}, err
 	}
 	return budget.Quote{Amount: a, Unit: p.Unit(), Units: n}, nil
 }
 
-// cost is price*n/per, rounded up to the next 10^-9 of the currency.
-func cost(price budget.Amount, n, per int64) (budget.Amount, error) {
-	if price < 0 || n < 0 {
-		return 0, unpriced("a price or a count is negative")
-	}
+// wide is a sum of products in 128 bits, so that a cost is rounded once and no
+// product overflows on the way.
+type wide struct{ hi, lo uint64 }
+
+// add adds price*n. Both are zero or more, and their product is below 2^126.
+func (w *wide) add(price budget.Amount, n int64) {
 	hi, lo := bits.Mul64(uint64(price), uint64(n))
-	lo, carry := bits.Add64(lo, uint64(per-1), 0)
-	if hi += carry; hi >= uint64(per) {
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, lo, 0)
+	w.hi, _ = bits.Add64(w.hi, hi, carry)
+}
+
+// over divides by per and rounds up to the next 10^-9 of the currency.
+func (w wide) over(per int64) (budget.Amount, error) {
+	lo, carry := bits.Add64(w.lo, uint64(per-1), 0)
+	hi := w.hi + carry
+	if hi >= uint64(per) {
 		return 0, unpriced("the cost overflows")
 	}
 	q, _ := bits.Div64(hi, lo, uint64(per))
@@ -129,20 +137,19 @@ func cost(price budget.Amount, n, per int64) (budget.Amount, error) {
 	return budget.Amount(q), nil
 }
 
-// sum adds two costs.
-func sum(a, b budget.Amount) (budget.Amount, error) {
-	if a+b < a {
-		return 0, unpriced("the cost overflows")
+// cost is price*n.
+func cost(price budget.Amount, n int64) (budget.Amount, error) {
+	if price < 0 || n < 0 {
+		return 0, unpriced("a price or a count is negative")
 	}
-	return a + b, nil
+	var w wide
+	w.add(price, n)
+	return w.over(1)
 }
 
 // unpriced makes an error that says why there is no price. The reason must not quote
 // the request: it holds phone numbers and texts.
 func unpriced(why string) error { return fmt.Errorf("%w: %s", budget.ErrUnpriced, why) }
-
-// isUnpriced tells a missing price from a fault, such as a body that fails.
-func isUnpriced(err error) bool { return errors.Is(err, budget.ErrUnpriced) }
 
 // unitOr is unit, or US dollars.
 func unitOr(unit string) string {

@@ -15,7 +15,7 @@ import (
 // cent is 0.01 of any currency.
 const cent = budget.Unit / 100
 
-func get(t *testing.T, url string) *http.Request {
+func get(t testing.TB, url string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)

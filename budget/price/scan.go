@@ -1,0 +1,158 @@
+package price
+
+// Bounds of a scanner: what is longer or deeper passes without being kept.
+const (
+	maxDepth = 12
+	maxValue = 64
+)
+
+// scanner reads JSON as it passes, in pieces of any size, and reports the scalars in
+// it. It keeps the path to where it is and the beginning of one value, whatever the
+// size of the document; it is no validator, and survives anything.
+type scanner struct {
+	// value is called for each scalar down to maxDepth, with its path: the keys that
+	// lead to it joined by dots. Elements have the path of their array. It is called for
+	// the beginning of each object too, with "{". Both slices are the scanner's own, and
+	// raw is cut at maxValue bytes.
+	value func(path, raw []byte, quoted bool)
+	// end is called after each whole value at the top.
+	end func()
+
+	depth  int
+	kinds  [maxDepth + 1]byte // of the containers around: '{' or '['
+	ends   [maxDepth + 1]int  // length of their paths
+	path   []byte
+	raw    []byte
+	key    bool // the next string in an object is a key
+	quoted bool // inside a string
+	escape bool // after a backslash
+	scalar bool // inside a number or a word
+}
+
+// reset forgets a document that did not end.
+func (s *scanner) reset() {
+	s.depth, s.path, s.raw = 0, s.path[:0], s.raw[:0]
+	s.key, s.quoted, s.escape, s.scalar = false, false, false, false
+}
+
+// Write never fails.
+func (s *scanner) Write(p []byte) (int, error) {
+	for i := 0; i < len(p); i++ {
+		if s.quoted {
+			i += s.inString(p[i:]) - 1
+			continue
+		}
+		s.outside(p[i])
+	}
+	return len(p), nil
+}
+
+// inString reads on in a string and says how far it came.
+func (s *scanner) inString(p []byte) int {
+	for i := 0; i < len(p); i++ {
+		if s.escape {
+			s.escape = false
+			s.keep(p[i : i+1])
+			continue
+		}
+		plain := i
+		for i < len(p) && p[i] != '"' && p[i] != '\\' {
+			i++
+		}
+		s.keep(p[plain:i])
+		if i == len(p) {
+			break
+		}
+		if p[i] == '"' {
+			s.quoted = false
+			s.closeString()
+			return i + 1
+		}
+		s.escape = true
+		s.keep(p[i : i+1])
+	}
+	return len(p)
+}
+
+func (s *scanner) keep(p []byte) {
+	s.raw = append(s.raw, p[:min(len(p), maxValue-len(s.raw))]...)
+}
+
+func (s *scanner) closeString() {
+	if s.depth > maxDepth {
+		return
+	}
+	if s.key && s.kinds[s.depth] == '{' {
+		s.path = s.path[:s.ends[s.depth]]
+		if len(s.path) > 0 {
+			s.path = append(s.path, '.')
+		}
+		s.path = append(s.path, s.raw...)
+		return
+	}
+	s.emit(true)
+}
+
+func (s *scanner) emit(quoted bool) {
+	if s.depth > 0 && s.depth <= maxDepth {
+		s.value(s.path, s.raw, quoted)
+	}
+}
+
+// outside reads one byte that is not inside a string.
+func (s *scanner) outside(c byte) {
+	if s.scalar && (c <= ' ' || c == ',' || c == '}' || c == ']') {
+		s.scalar = false
+		s.emit(false)
+	}
+	switch c {
+	case '"':
+		s.quoted, s.raw = true, s.raw[:0]
+	case '{', '[':
+		s.open(c)
+	case '}', ']':
+		s.close()
+	case ',':
+		if s.depth <= maxDepth {
+			s.path = s.path[:s.ends[s.depth]]
+			s.key = s.kinds[s.depth] == '{'
+		}
+	case ':':
+		s.key = false
+	case ' ', '\t', '\r', '\n':
+	default:
+		if !s.scalar {
+			s.scalar, s.raw = true, s.raw[:0]
+		}
+		s.keep([]byte{c})
+	}
+}
+
+func (s *scanner) open(c byte) {
+	if c == '{' {
+		s.raw = append(s.raw[:0], c)
+		s.emit(false)
+	}
+	s.depth++
+	if s.depth <= maxDepth {
+		s.kinds[s.depth], s.ends[s.depth] = c, len(s.path)
+		s.key = c == '{'
+	}
+}
+
+func (s *scanner) close() {
+	if s.depth == 0 {
+		return // more ends than beginnings
+	}
+	if s.depth <= maxDepth {
+		s.path = s.path[:s.ends[s.depth]]
+	}
+	s.depth--
+	if s.depth <= maxDepth {
+		s.key = false
+	}
+	if s.depth == 0 {
+		s.path = s.path[:0]
+		s.end()
+	}
+}
