@@ -46,22 +46,20 @@ func fits(used, need, top Amount) bool { return used <= top && need <= top-used 
 // lasts. A call that never fits comes first, then what is spent before what only
 // calls in flight hold, then the later end; else it is e. Either may be nil.
 func (e *ExceededError) Binding(other *ExceededError) *ExceededError {
-	if e == nil || other == nil {
-		if e == nil {
-			return other
-		}
+	switch {
+	case e == nil:
+		return other
+	case other == nil:
 		return e
 	}
-	switch {
-	case e.RetryAt.IsZero() != other.RetryAt.IsZero():
-		if other.RetryAt.IsZero() {
-			return other
-		}
-	case e.Busy != other.Busy:
-		if e.Busy {
-			return other
-		}
-	case other.RetryAt.After(e.RetryAt):
+	never, otherNever := e.RetryAt.IsZero(), other.RetryAt.IsZero()
+	later := other.RetryAt.After(e.RetryAt)
+	if never != otherNever {
+		later = otherNever
+	} else if e.Busy != other.Busy {
+		later = e.Busy
+	}
+	if later {
 		return other
 	}
 	return e

@@ -5,7 +5,27 @@
 // outcome is known the hold is settled with the real cost, voided by proof that
 // nothing was billed, or presumed spent. Time never frees money: only evidence does.
 //
-// Amounts are integers. No float takes part in any decision.
+// # Amounts
+//
+// An [Amount] is an integer number of 10^-9 dollars, or whatever the unit is. No
+// float takes part in any decision.
+//
+// # Windows
+//
+// Days, weeks and months are those of the budget's time zone, by its own rules: a
+// day has 23, 24 or 25 hours, and begins with the first instant of its date where
+// midnight was skipped or came twice. A call belongs to the window of its hold,
+// whenever its cost becomes known. A window is funded once, whatever is done to the
+// clock ([Clock], [Window.Advance]).
+//
+// Around midnight a daily budget may be spent twice in minutes, once for each day.
+// Where that matters, a [Rolling] budget beside it prevents it.
+//
+// # Ledgers
+//
+// [Memory] keeps the books of one process and forgets them with it. Durable and shared
+// ledgers are packages of their own; all pass the suite in budget/ledgertest, and share
+// the rules [Totals.Refusal], [ExceededError.Binding], [Window.Advance] and [Clock].
 package budget
 
 import (

@@ -1,7 +1,9 @@
 package budget
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -15,6 +17,7 @@ const (
 	keepWindows  = 400 * 24 * time.Hour // totals, from the end of their windows
 	maxBuckets   = 1000                 // windows of one budget: short rolling periods have many
 	maxWindows   = 1 << 18              // windows of all budgets together
+	sweepPause   = time.Minute          // between two attempts to forget some
 )
 
 // Memory is the Ledger of one process. Its books are right under any concurrency, but
@@ -43,7 +46,10 @@ type Memory struct {
 	dropped  time.Time            // until when forgotten budgets had windows
 	swept    time.Time            // when what is too old was looked for
 	notices  []Notice             // to be told
+	bounds   bounds               // other ones than above, for tests
 }
+
+type bounds struct{ windows, closed int }
 
 var (
 	_ Ledger   = (*Memory)(nil)
@@ -77,7 +83,8 @@ func (m *Memory) Hold(_ context.Context, h Hold) (Report, error) {
 // one that monitored budgets did not make.
 func (m *Memory) admit(r *record, h *Hold, now Reading) (*ExceededError, error) {
 	refused, would, err := m.try(r, h, now.Now)
-	if refused != nil && !refused.Busy && !now.Unproven.IsZero() {
+	over := refused != nil && !refused.Busy || errors.Is(err, ErrUnavailable)
+	if over && !now.Unproven.IsZero() {
 		later, wouldLater, errLater := m.try(r, h, now.Unproven)
 		if later == nil && errLater == nil {
 			return wouldLater, nil
@@ -235,6 +242,10 @@ func (m *Memory) Totals(_ context.Context, at time.Time, budgets ...Budget) ([]T
 	}
 	return all, nil
 }
+
+func (m *Memory) maxWindows() int { return cmp.Or(m.bounds.windows, maxWindows) }
+
+func (m *Memory) maxClosed() int { return cmp.Or(m.bounds.closed, maxClosed) }
 
 func (m *Memory) clock() *Clock {
 	if m.Clock != nil {

@@ -122,11 +122,11 @@ func (m *Memory) locate(a *account, at time.Time) (*book, Window, error) {
 	if !w.End.After(forgotten) {
 		return nil, w, fmt.Errorf("%w: budget %s: the window %s is too long ago", ErrUnavailable, a.budget.Label, w.ID)
 	}
-	if m.windows >= maxWindows {
-		if at.Sub(m.swept).Abs() >= time.Minute {
+	if m.windows >= m.maxWindows() {
+		if at.Sub(m.swept).Abs() >= sweepPause {
 			m.sweep(at)
 		}
-		if m.windows >= maxWindows {
+		if m.windows >= m.maxWindows() {
 			return nil, w, fmt.Errorf("%w: %d windows are open", ErrUnavailable, m.windows)
 		}
 	}
@@ -234,7 +234,7 @@ func (m *Memory) sweep(now time.Time) {
 		}
 	}
 	before := now.Add(-keepWindows)
-	if excess := m.windows - maxWindows*3/4; m.windows >= maxWindows && len(ended) > 0 {
+	if excess := m.windows - m.maxWindows()*3/4; m.windows >= m.maxWindows() && len(ended) > 0 {
 		slices.SortFunc(ended, time.Time.Compare)
 		if t := ended[min(excess, len(ended)-1)]; t.After(before) {
 			before = t

@@ -243,7 +243,7 @@ func (r *record) lastEnd() time.Time {
 func (m *Memory) find(id HoldID, now time.Time) *record {
 	for range 4 { // a call adds at most one, so the rest shrinks
 		r := m.closed.first
-		if r == nil || (m.closed.n <= maxClosed && now.Sub(r.ended) < keepClosed) {
+		if r == nil || (m.closed.n <= m.maxClosed() && now.Sub(r.ended) < keepClosed) {
 			break
 		}
 		m.forgetHold(&m.closed, r)

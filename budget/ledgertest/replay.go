@@ -17,14 +17,14 @@ func Fuzz(f *testing.F, s Subject) {
 		f.Add(history(seed))
 	}
 	f.Fuzz(func(t *testing.T, ops []byte) {
-		replay(t, s, ops[:min(len(ops), 600)], "fuzz")
+		replay(t, s, ops[:min(len(ops), 240)], "fuzz")
 	})
 }
 
 // history returns a random one: three bytes per step.
 func history(seed uint64) []byte {
 	random := rand.New(rand.NewPCG(seed, 1))
-	ops := make([]byte, 3*(20+random.IntN(80)))
+	ops := make([]byte, 3*(20+random.IntN(61)))
 	for i := range ops {
 		ops[i] = byte(random.Uint32())
 	}
@@ -163,12 +163,19 @@ func (p *player) compare() {
 			}
 		}
 		for id, at := range seen {
-			got := p.totalsAt(b, at)
-			want := p.model.totals(i, id)
-			want.Budget, want.Window, want.Trend = got.Budget, got.Window, got.Trend
+			got, want := p.totalsAt(b, at), p.model.totals(i, id)
 			require.Equal(p, id, got.Window.ID, p.where())
-			require.Equal(p, want, got, "budget %s, window %s, %s", b.Name, id, p.where())
+			if figures(got) != figures(want) {
+				require.Equal(p, figures(want), figures(got), "budget %s, window %s, %s", b.Name, id, p.where())
+			}
 		}
+	}
+}
+
+// figures are the numbers of a window.
+func figures(t budget.Totals) [8]budget.Amount {
+	return [...]budget.Amount{
+		t.Limit, t.Settled, t.Presumed, t.Held, t.Overrun, t.Floor, budget.Amount(t.OpenHolds), budget.Amount(t.PresumedHolds),
 	}
 }
 
