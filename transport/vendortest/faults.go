@@ -18,10 +18,11 @@ type Faults struct {
 	// Throttle refuses in the vendor's own dialect, as its limit does. Throttle429Hint
 	// answers 429 with a pause announced, Throttle429Bare without.
 	Throttle, Throttle429Hint, Throttle429Bare int
-	// Unavailable503 answers 503 and Unavailable503Hint 503 with Retry-After. Neither
-	// takes the request.
+	// Unavailable503 answers 503, or what the vendor has in its place, and
+	// Unavailable503Hint the same with Retry-After. Neither takes the request.
 	Unavailable503, Unavailable503Hint int
-	// Error500 takes and bills the request and answers 500.
+	// Error500 takes and bills the request and answers 500. Vendors that do not bill
+	// what ends in a 500 do not take it; their constructors say so.
 	Error500 int
 	// ResetBeforeRead breaks the connection and takes nothing. ResetAfterRead takes
 	// and bills the request and then breaks the connection.

@@ -108,7 +108,5 @@ func googleStatus(code int, status, message string) reply {
 }
 
 func googleRefusal(code int, status, message string) reply {
-	a := googleStatus(code, status, message)
-	a.refused = true
-	return a
+	return googleStatus(code, status, message).refuse()
 }

@@ -67,7 +67,8 @@ type Counts struct {
 	// Accepted were taken; Throttled were refused for a limit, planned or real;
 	// Invalid were refused for what they said.
 	Accepted, Throttled, Invalid int
-	// Double were accepted although the same content had been accepted before.
+	// Double were accepted although the same content had been accepted before. Reading
+	// something for free does not count.
 	Double int
 	// Replayed were answered as before, and not billed, because of their idempotency
 	// key.

@@ -12,8 +12,9 @@ const (
 )
 
 // segments counts the parts of a text message by packing them one character after
-// the other, as a vendor's gateway does: slow, and sure.
-func segments(text string) int64 {
+// the other, as a vendor's gateway does: slow, and sure. Some vendors can be told to
+// use UCS-2 for any text.
+func segments(text string, ucs2 bool) int64 {
 	one, many := 160, 153 // septets; a part of several loses 7 to its header
 	size := func(r rune) int {
 		if strings.ContainsRune(gsmTwice, r) {
@@ -22,7 +23,7 @@ func segments(text string) int64 {
 		return 1
 	}
 	for _, r := range text {
-		if !strings.ContainsRune(gsmBasic+gsmTwice, r) {
+		if ucs2 || !strings.ContainsRune(gsmBasic+gsmTwice, r) {
 			one, many, size = 70, 67, func(r rune) int { return len(utf16.Encode([]rune{r})) }
 			break
 		}

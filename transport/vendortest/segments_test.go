@@ -36,7 +36,7 @@ func TestSegments(t *testing.T) {
 		{"ç is not, Ç is", x("ç", 71), 2},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, segments(tt.text)) })
+		t.Run(tt.name, func(t *testing.T) { require.Equal(t, tt.want, segments(tt.text, false)) })
 	}
 }
 
@@ -45,8 +45,8 @@ func FuzzSegments(f *testing.F) {
 		f.Add(s, "x")
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		n := segments(a)
-		require.GreaterOrEqual(t, segments(a+b), n, "more text is never cheaper")
+		n := segments(a, false)
+		require.GreaterOrEqual(t, segments(a+b, false), n, "more text is never cheaper")
 		require.LessOrEqual(t, n, int64(1+len(utf16.Encode([]rune(a)))/66))
 		require.GreaterOrEqual(t, n*160, int64(len([]rune(a))))
 	})

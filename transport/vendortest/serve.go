@@ -23,6 +23,12 @@ const maxBody = 64 << 20
 // on its way already.
 const grace = 250 * time.Millisecond
 
+// replay is the answer to a request with an idempotency key.
+type replay struct {
+	id    fingerprint
+	reply reply
+}
+
 // fingerprint is the hash of what a request says, without its headers.
 type fingerprint [sha256.Size]byte
 
@@ -48,8 +54,12 @@ func (c call) form() url.Values {
 // decode reads a JSON body into v and reports whether it could.
 func (c call) decode(v any) bool { return json.Unmarshal(c.body, v) == nil }
 
-// serial is the number of the next line on the invoice.
-func (c call) serial() int { return len(c.fake.lines) + 1 }
+// serial numbers what the vendor accepts.
+func (c call) serial() int { return c.fake.counts.Accepted + 1 }
+
+// windowed reports whether the fake limits requests in windows, so that there is
+// something to tell about them.
+func (c call) windowed() bool { return c.reset > 0 }
 
 // refusal says why a request is refused for a limit.
 type refusal struct {
@@ -65,11 +75,16 @@ type reply struct {
 	body   string
 	// parts, if any, are sent one by one instead of body, as in a stream.
 	parts []string
+	// pause is the pause that the reply announces, in whatever way.
+	pause time.Duration
 	// line is billed if its Units are not zero.
 	line Line
 	// refused: for what the request says. It is neither accepted nor billed.
 	refused bool
 }
+
+// empty reports whether there is nothing that could be cut in the middle.
+func (r reply) empty() bool { return r.body == "" && len(r.parts) == 0 }
 
 // object makes a JSON reply.
 func object(status int, v any) reply {
@@ -95,8 +110,15 @@ func (r reply) hint(after time.Duration) reply {
 	if after <= 0 {
 		return r
 	}
-	return r.with("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
+	r.pause = after
+	return r.with("Retry-After", strconv.FormatInt(seconds(after), 10))
 }
+
+// seconds are whole ones, rounded up.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// refuse marks a reply to a request that makes no sense.
+func (r reply) refuse() reply { r.refused = true; return r }
 
 // bill puts the reply on the invoice: n units for a destination.
 func (r reply) bill(c call, ref, to string, n int64) reply {
@@ -120,7 +142,7 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	if !f.pause(r, fault) {
 		panic(http.ErrAbortHandler) // no answer: net/http only breaks the connection
 	}
-	if fault == ResetAfterRead {
+	if fault == ResetAfterRead || fault == Cut && a.empty() {
 		reset(w)
 		return
 	}
@@ -154,6 +176,8 @@ func (f *Fake) judge(r *http.Request, body []byte) (reply, Fault) {
 		a = f.refuse(c, refusal{after: f.opts.Faults.retryAfter()})
 	case over != nil:
 		a = f.refuse(c, *over)
+	case fault == Error500 && f.vendor.free500:
+		return f.vendor.fail(http.StatusInternalServerError), fault
 	default:
 		a = f.accept(c)
 	}
@@ -197,13 +221,14 @@ func (f *Fake) arrive(r *http.Request, body []byte) (call, *refusal) {
 // accept lets the vendor answer, and bills the answer unless an idempotency key says
 // that it was billed before.
 func (f *Fake) accept(c call) reply {
-	key := ""
-	if f.vendor.idempotency != "" {
-		key = c.Header.Get(f.vendor.idempotency)
-	}
-	if a, again := f.replays[key]; again && key != "" {
+	key := c.Header.Get(f.vendor.idempotency)
+	if first, again := f.replays[key]; again && key != "" {
+		if first.id != c.id {
+			f.counts.Invalid++ // one key, two requests
+			return f.vendor.fail(http.StatusBadRequest)
+		}
 		f.counts.Replayed++
-		return a
+		return first.reply.with("Idempotent-Replayed", "true")
 	}
 	a := f.decorate(c, f.vendor.answer(c))
 	if a.refused {
@@ -211,15 +236,17 @@ func (f *Fake) accept(c call) reply {
 		return a
 	}
 	f.counts.Accepted++
-	if f.taken[c.id] > 0 {
-		f.counts.Double++
-	}
-	f.taken[c.id]++
 	if a.line.Units > 0 {
 		f.lines = append(f.lines, a.line)
 	}
+	if a.line.Units > 0 || c.Method != http.MethodGet {
+		if f.taken[c.id] {
+			f.counts.Double++
+		}
+		f.taken[c.id] = true
+	}
 	if key != "" {
-		f.replays[key] = a
+		f.replays[key] = replay{c.id, a}
 	}
 	return a
 }
@@ -245,11 +272,7 @@ func (f *Fake) decorate(c call, a reply) reply {
 
 // announce remembers a pause that callers have been told to make.
 func (f *Fake) announce(c call, a reply) {
-	s, err := strconv.Atoi(a.header["Retry-After"])
-	if err != nil {
-		return
-	}
-	if until := c.now.Add(time.Duration(s) * time.Second); until.After(f.until) {
+	if until := c.now.Add(a.pause); a.pause > 0 && until.After(f.until) {
 		f.told, f.until = c.now, until
 	}
 }

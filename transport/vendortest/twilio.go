@@ -49,7 +49,7 @@ func twilioAnswer(c call) reply {
 	case utf8.RuneCountInString(text) > 1600:
 		return twilioRefusal(http.StatusBadRequest, 21617, "The concatenated message body exceeds the 1600 character limit.")
 	}
-	n := segments(text)
+	n := segments(text, false)
 	m := twilioMessage(account, fmt.Sprintf("SM%032x", c.serial()), to, n, c.now)
 	m["from"], m["body"] = f.Get("From"), text
 	return object(http.StatusCreated, m).bill(c, m["sid"].(string), to, n)
@@ -101,9 +101,7 @@ func twilioError(status, code int, message string) reply {
 }
 
 func twilioRefusal(status, code int, message string) reply {
-	a := twilioError(status, code, message)
-	a.refused = true
-	return a
+	return twilioError(status, code, message).refuse()
 }
 
 // cents writes an amount as a decimal number.

@@ -47,6 +47,9 @@ type Options struct {
 	// Price is charged per billed unit of the vendor. Zero: an example price, stated
 	// at the constructor.
 	Price budget.Amount
+	// OutputPrice is charged per token that a model writes, and Price per token that it
+	// reads. Zero: an example price. Only vendors of models look at it.
+	OutputPrice budget.Amount
 	// Prices replace Price for destinations that begin with one of the keys, such as
 	// "+49"; the longest counts. Only vendors with destinations look at it.
 	Prices map[string]budget.Amount
@@ -82,9 +85,9 @@ type Fake struct {
 	counts   Counts
 	lines    []Line
 	arrivals map[fingerprint]int // requests of this content that arrived
-	taken    map[fingerprint]int // ... that were accepted
-	replays  map[string]reply    // answers by idempotency key
-	window   int64               // number of the current window
+	taken    map[fingerprint]bool
+	replays  map[string]replay // by idempotency key
+	window   int64             // number of the current window
 	inWindow int
 	inFlight int
 	told     time.Time // when a pause was announced,
@@ -94,10 +97,11 @@ type Fake struct {
 // vendor is what differs from one fake to the next. The functions are pure, and are
 // called with the fake locked.
 type vendor struct {
-	name  string
-	hosts []string // "*.example.com" stands for every name below
-	unit  string   // currency of the invoice
-	price budget.Amount
+	name   string
+	hosts  []string // "*.example.com" stands for every name below
+	unit   string   // currency of the invoice
+	price  budget.Amount
+	output budget.Amount // price of a token written
 	// answer takes a request: it says what to bill and what to reply.
 	answer func(call) reply
 	// throttle refuses in the vendor's dialect.
@@ -108,6 +112,8 @@ type vendor struct {
 	headers func(call) map[string]string
 	// idempotency is the header that makes a repeated request harmless.
 	idempotency string
+	// free500: what ends in a 500 is not billed.
+	free500 bool
 }
 
 // start runs a fake. Like httptest, it panics if loopback cannot be listened on.
@@ -115,9 +121,12 @@ func start(v vendor, o Options) *Fake {
 	if o.Price == 0 {
 		o.Price = v.price
 	}
+	if o.OutputPrice == 0 {
+		o.OutputPrice = v.output
+	}
 	f := &Fake{
 		vendor: v, opts: o, closed: make(chan struct{}),
-		arrivals: map[fingerprint]int{}, taken: map[fingerprint]int{}, replays: map[string]reply{},
+		arrivals: map[fingerprint]int{}, taken: map[fingerprint]bool{}, replays: map[string]replay{},
 		counts: Counts{Faults: map[Fault]int{}},
 	}
 	f.server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
