@@ -275,6 +275,14 @@ var (
 	ErrUnknownHold = errors.New("budget: unknown hold")
 )
 
+// Keyed is a Ledger that keeps a secret beside its books: the key of the hashes under
+// which names taken from requests are stored. It must be the same for all who share
+// the books and after every restart, or a budget would be funded again.
+type Keyed interface {
+	// Key returns the secret. It is never logged.
+	Key() []byte
+}
+
 // Target is what an operator stops: a provider by name, or a budget by name.
 type Target struct{ Provider, Budget string }
 

@@ -3,6 +3,7 @@ package budget
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -46,6 +47,7 @@ type Memory struct {
 	dropped  time.Time            // until when forgotten budgets had windows
 	swept    time.Time            // when what is too old was looked for
 	notices  []Notice             // to be told
+	key      []byte               // see Key
 	bounds   bounds               // other ones than above, for tests
 }
 
@@ -54,6 +56,7 @@ type bounds struct{ windows, closed int }
 var (
 	_ Ledger   = (*Memory)(nil)
 	_ Operator = (*Memory)(nil)
+	_ Keyed    = (*Memory)(nil)
 )
 
 // Hold implements [Ledger]. It never waits, and looks at no context. A hold without
@@ -241,6 +244,16 @@ func (m *Memory) Totals(_ context.Context, at time.Time, budgets ...Budget) ([]T
 		all = append(all, t)
 	}
 	return all, nil
+}
+
+// Key implements [Keyed]: the key is drawn once and forgotten with the books.
+func (m *Memory) Key() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.key == nil {
+		m.key = []byte(rand.Text())
+	}
+	return m.key
 }
 
 func (m *Memory) maxWindows() int { return cmp.Or(m.bounds.windows, maxWindows) }

@@ -1,0 +1,5 @@
+package transport_test
+
+import "errors"
+
+func asType[E error](err error) (E, bool) { return errors.AsType[E](err) }

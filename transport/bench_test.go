@@ -1,0 +1,133 @@
+package transport_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	xrate "golang.org/x/time/rate"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/price"
+	"github.com/outlay-go/outlay/throttle"
+	"github.com/outlay-go/outlay/transport"
+)
+
+// bare answers at once with a copy of one response.
+type bare struct{ resp http.Response }
+
+func (b *bare) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp := b.resp
+	resp.Request = req
+	return &resp, nil
+}
+
+func newBare() *bare {
+	return &bare{http.Response{
+		StatusCode: 200, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody,
+		Header: http.Header{
+			"Date": {"Sat, 01 Jan 2000 00:00:00 GMT"}, "Content-Type": {"application/json"},
+			"X-Ratelimit-Limit": {"100000000"}, "X-Ratelimit-Remaining": {"90000000"}, "X-Ratelimit-Reset": {"30"},
+		},
+	}}
+}
+
+// tenLines is what everybody writes first: x/time before the base.
+type tenLines struct {
+	lim  *xrate.Limiter
+	base http.RoundTripper
+}
+
+func (t tenLines) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.lim.Wait(req.Context()); err != nil {
+		return nil, err
+	}
+	return t.base.RoundTrip(req)
+}
+
+func fullProvider(tb testing.TB) *transport.Transport {
+	p := transport.Provider{
+		Name: "api", Match: []string{"GET api.example.com/v1/lookup", "POST api.example.com/v1/messages"},
+		Rates: []throttle.Rate{{N: 1_000_000_000, Per: time.Second, Burst: 1_000_000}}, MaxInFlight: 1000,
+		Price: price.PerCall(1000), Budgets: []budget.Budget{budget.PerDay(9_000_000_000 * budget.Unit)},
+	}
+	rt, err := transport.New(transport.Config{Base: newBare(), Providers: []transport.Provider{p}, Ledger: new(budget.Memory), OnEvent: func(context.Context, transport.Event) {}})
+	require.NoError(tb, err)
+	return rt
+}
+
+func BenchmarkRoundTrip(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		rt   http.RoundTripper
+	}{
+		{"bare", newBare()},
+		{"xtime", tenLines{xrate.NewLimiter(1e9, 1e6), newBare()}},
+		{"outlay", fullProvider(b)},
+	} {
+		req, err := http.NewRequest("GET", "https://api.example.com/v1/lookup", nil)
+		require.NoError(b, err)
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				resp, err := c.rt.RoundTrip(req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_ = resp.Body.Close()
+			}
+		})
+	}
+}
+
+func BenchmarkPost4KiB(b *testing.B) {
+	text := strings.Repeat("x", 4096)
+	for _, c := range []struct {
+		name string
+		rt   http.RoundTripper
+	}{{"bare", newBare()}, {"outlay", fullProvider(b)}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				req, _ := http.NewRequest("POST", "https://api.example.com/v1/messages", strings.NewReader(text))
+				resp, err := c.rt.RoundTrip(req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
+	}
+}
+
+func BenchmarkRefusal(b *testing.B) {
+	p := transport.Provider{Name: "api", Match: []string{"api.example.com"}, Price: price.PerCall(budget.Unit), Budgets: []budget.Budget{budget.PerDay(1)}}
+	rt, err := transport.New(transport.Config{Base: newBare(), Providers: []transport.Provider{p}, Ledger: new(budget.Memory)})
+	require.NoError(b, err)
+	req, _ := http.NewRequest("GET", apiURL, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := rt.RoundTrip(req); err == nil {
+			b.Fatal("no refusal")
+		}
+	}
+}
+
+// The happy path may make at most four allocations more than the bare base.
+func TestHappyPathAllocatesLittle(t *testing.T) {
+	req, err := http.NewRequest("GET", "https://api.example.com/v1/lookup", nil)
+	require.NoError(t, err)
+	count := func(rt http.RoundTripper) float64 {
+		return testing.AllocsPerRun(1000, func() {
+			resp, _ := rt.RoundTrip(req)
+			_ = resp.Body.Close()
+		})
+	}
+	t.Logf("bare %v, outlay %v", count(newBare()), count(fullProvider(t)))
+	require.LessOrEqual(t, count(fullProvider(t)), count(newBare())+4)
+}

@@ -1,0 +1,166 @@
+package transport
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/throttle"
+)
+
+func (t *Transport) emit(ctx context.Context, e Event) {
+	if t.onEvent != nil {
+		t.onEvent(ctx, e)
+	}
+}
+
+// emit adds what all events of a call have in common.
+func (c *call) emit(e Event) {
+	if c.t.onEvent == nil {
+		return
+	}
+	e.Time, e.Call, e.Provider, e.Attempt, e.Priority = time.Now().UTC(), c.id, c.p.Name, c.attempt, c.priority
+	c.t.onEvent(c.ctx, e)
+}
+
+// queued is what the limiter calls when the call begins to wait.
+func (c *call) queued(f throttle.Forecast) {
+	c.waitedFor = f.Cause
+	c.emit(Event{Kind: KindWaiting, Cause: string(f.Cause), Expected: f.Wait, Queue: f.Ahead})
+}
+
+// answered tells what came of an attempt, and begins its line in the record.
+func (c *call) answered(a *attempt) {
+	status := 0
+	if a.resp != nil {
+		status = a.resp.StatusCode
+	}
+	c.rec.attempt(c.attempt, func(i *AttemptInfo) {
+		i.Waited, i.WaitedFor, i.Status, i.Throttled = c.waited, Reason(c.waitedFor), status, a.reading.Throttled
+		if c.holding {
+			i.Hold, i.Unit = c.holdID, c.quote.Unit
+		}
+	})
+	if c.t.onEvent != nil {
+		c.emit(Event{Kind: KindAnswered, Status: status, ErrorClass: errorClass(c.ctx, a.err), Took: c.now.Sub(a.sentAt), Resends: a.resends})
+	}
+}
+
+// refusedEvent fills in what a refusal says.
+func refusedEvent(kind Kind, err error, reason Reason) Event {
+	e := Event{Kind: kind, Reason: reason}
+	e.RetryAt, _ = RetryAt(err)
+	if x, ok := errors.AsType[*budget.ExceededError](err); ok {
+		e.Budget, e.Window, e.Unit = x.Budget, x.Window, x.Unit
+		e.Need, e.Used, e.Limit = x.Need, x.Used, x.Limit
+	}
+	if f, ok := errors.AsType[*budget.FrozenError](err); ok {
+		e.Budget = f.Budget
+	}
+	if !e.RetryAt.IsZero() {
+		e.Expected = max(0, time.Until(e.RetryAt))
+	}
+	return e
+}
+
+func (c *call) refused(err error, reason Reason) {
+	if c.t.onEvent != nil {
+		c.emit(refusedEvent(KindRefused, err, reason))
+	}
+}
+
+// wouldRefuse tells what a monitor let pass.
+func (c *call) wouldRefuse(err error) {
+	reason := ReasonOf(err)
+	c.rec.call(func(i *CallInfo) { i.Reason = reason })
+	if c.t.onEvent != nil {
+		c.emit(refusedEvent(KindWouldRefuse, err, reason))
+	}
+}
+
+// noticed tells what the ledger reported beside its answer.
+func (c *call) noticed(r budget.Report) {
+	if r.WouldRefuse != nil {
+		c.wouldRefuse(r.WouldRefuse)
+	}
+	if c.t.onEvent == nil {
+		return
+	}
+	for _, n := range r.Notices {
+		switch n.Kind {
+		case budget.NoticeThreshold:
+			c.emit(Event{Kind: KindThreshold, Budget: n.Budget, Window: n.Window, Percent: n.Percent, Used: n.Used, Limit: n.Limit, Unit: n.Unit})
+		case budget.NoticeClock:
+			c.emit(Event{Kind: KindClock, Store: "ledger", Skew: n.Skew})
+		case budget.NoticeRecovery:
+			c.emit(Event{Kind: KindResolved, Outcome: "presumed", Evidence: "recovery", Pending: n.Holds})
+		case budget.NoticeLimit:
+			c.emit(Event{Kind: KindChanged, Action: "limit", Actor: "configuration", Budget: n.Budget, From: n.Used.String(), To: n.Limit.String(), Unit: n.Unit})
+		}
+	}
+}
+
+// finished ends the call's events: one wide line per call.
+func (c *call) finished(outcome string, reason Reason, status int) {
+	c.rec.call(func(i *CallInfo) { i.Waited, i.Delayed = c.waited, c.delayed })
+	if c.t.onEvent == nil {
+		return
+	}
+	e := Event{Kind: KindFinished, Outcome: outcome, Reason: reason, Status: status, Attempts: c.attempt, Wait: c.waited,
+		Delay: c.delayed, Took: time.Since(c.start), Cost: c.cost, Unit: c.quote.Unit, Nested: c.nested}
+	if c.holding {
+		e.Pending = 1
+	}
+	c.emit(e)
+}
+
+// refusalResponse is the vendor's own error shape, if the provider is configured so.
+func (c *call) refusalResponse(err error, reason Reason) *http.Response {
+	if c.p.Refusal == nil {
+		return nil
+	}
+	at, _ := RetryAt(err)
+	status, h, body := c.p.Refusal(Refused{Provider: c.p.Name, Reason: reason, RetryAt: at, Err: err})
+	if status == 0 {
+		return nil
+	}
+	h = h.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	return &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: c.req,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}
+
+// giveTurnBack cancels a turn with which nothing was sent.
+func (c *call) giveTurnBack() {
+	if c.turning {
+		c.turning = false
+		c.turn.Cancel()
+	}
+}
+
+// endTurn ends a turn whose attempt is over.
+func (c *call) endTurn() {
+	if c.turning {
+		c.turning = false
+		c.turn.Done()
+	}
+}
+
+// closeBody closes the request's body if Base never got it.
+func (c *call) closeBody() {
+	if c.bodyOurs && c.req.Body != nil {
+		_ = c.req.Body.Close()
+	}
+	c.bodyOurs = false
+}

@@ -1,0 +1,199 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// Kind says what an [Event] tells.
+type Kind uint8
+
+// The kinds of events. Consumers ignore kinds that they do not know.
+const (
+	KindWaiting     Kind = iota + 1 // the attempt cannot start at once
+	KindStarted                     // turn taken, hold durable, about to send
+	KindAnswered                    // header or error of an attempt
+	KindThrottled                   // the provider asks to slow down
+	KindGate                        // the end of a gate moved later
+	KindLearned                     // a stated limit caps a scope
+	KindRetrying                    // the attempt will be repeated
+	KindResolved                    // a hold ended, or was corrected
+	KindRefused                     // our own no
+	KindWouldRefuse                 // the no of a monitor
+	KindFinished                    // exactly one per RoundTrip
+	KindUnclosed                    // a response body was never closed
+	KindThreshold                   // a share of a budget was crossed
+	KindStore                       // the ledger or the shared limiter failed, or works again
+	KindClock                       // a clock jumped
+	KindChanged                     // a person or a reload changed something
+)
+
+var kindNames = [...]string{"", "waiting", "started", "answered", "throttled", "gate", "learned", "retrying", "resolved",
+	"refused", "would_refuse", "finished", "unclosed", "threshold", "store", "clock", "changed"}
+
+// String returns the name used in logs, metrics and JSON.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind_%d", k)
+}
+
+// CallID identifies a call: the random number of the process and a counter. It is
+// never derived from the request.
+type CallID struct{ Boot, Seq uint64 }
+
+// String returns the id like "7f9c-1a22".
+func (id CallID) String() string { return fmt.Sprintf("%04x-%x", id.Boot&0xffff, id.Seq) }
+
+// Event is something that happened. It is a value without pointers into the request,
+// and holds numbers, instants, words of the closed lists in this package and names
+// from the configuration: never a URL, a header, a body, a key or an error's text. A
+// zero field does not apply.
+//
+// Order within a call: waiting? (started answered throttled? gate? learned? resolved
+// retrying?)+ finished; resolved may come after finished when the cost is known only
+// at the end of the body.
+type Event struct {
+	Kind     Kind
+	Time     time.Time // UTC
+	Call     CallID
+	Provider string
+	// Attempt counts from 1; 0 means that none was begun.
+	Attempt  int
+	Priority throttle.Priority
+
+	Reason     Reason // refused, would_refuse, finished
+	Cause      string // waiting: gate, rate, slots; gate: throttled, remaining, operator; retrying: throttled, unavailable, not_sent, opted_in
+	Outcome    string // finished: answered, throttled, refused, failed, cancelled, passed; resolved: settled, voided, presumed, corrected
+	Evidence   string // resolved: why
+	Source     string // throttled: status, headers, body
+	ErrorClass string // answered: dial, tls, timeout, reset, cancelled, body, other; store: timeout, unavailable, conflict, full, corrupt, learning
+	Status     int
+
+	Budget, Window    string // refused, would_refuse, threshold: label and window id
+	Unit              string
+	Hold, Cost        budget.Amount
+	Overrun, Delta    budget.Amount
+	Need, Used, Limit budget.Amount
+	Late, Assumed     bool
+
+	Wait, Delay, Took time.Duration
+	Expected          time.Duration // waiting, refused: when it should start
+	RetryAt, Until    time.Time
+	Queue             int
+	Remaining         int64
+	Attempts, Pending int
+	Resends           int
+	Percent           int
+	Skew              time.Duration
+	Nested            bool
+
+	Store, Op, Policy       string // store
+	Up                      bool
+	Actor, Action, From, To string // changed
+	Audit                   string
+}
+
+// Tee returns a hook that calls each of hooks in turn.
+func Tee(hooks ...func(context.Context, Event)) func(context.Context, Event) {
+	return func(ctx context.Context, e Event) {
+		for _, h := range hooks {
+			if h != nil {
+				h(ctx, e)
+			}
+		}
+	}
+}
+
+// LogValue lists the fields that apply, under the names used in logs.
+func (e Event) LogValue() slog.Value { return slog.GroupValue(e.attrs()...) }
+
+func (e Event) attrs() []slog.Attr {
+	a := make([]slog.Attr, 0, 16)
+	str := func(key, v string) {
+		if v != "" {
+			a = append(a, slog.String(key, v))
+		}
+	}
+	num := func(key string, v int) {
+		if v != 0 {
+			a = append(a, slog.Int(key, v))
+		}
+	}
+	money := func(key string, v budget.Amount) {
+		if v != 0 {
+			a = append(a, slog.String(key, v.String()))
+		}
+	}
+	secs := func(key string, d time.Duration) {
+		if d != 0 {
+			a = append(a, slog.Float64(key, d.Seconds()))
+		}
+	}
+	at := func(key string, t time.Time) {
+		if !t.IsZero() {
+			a = append(a, slog.Time(key, t.UTC()))
+		}
+	}
+	str("provider", e.Provider)
+	if e.Call != (CallID{}) {
+		str("call", e.Call.String())
+	}
+	num("attempt", e.Attempt)
+	if e.Priority != throttle.Normal {
+		str("priority", e.Priority.String())
+	}
+	str("reason", string(e.Reason))
+	str("cause", e.Cause)
+	str("outcome", e.Outcome)
+	str("evidence", e.Evidence)
+	num("status", e.Status)
+	str("source", e.Source)
+	str("error", e.ErrorClass)
+	str("budget", e.Budget)
+	str("window", e.Window)
+	num("percent", e.Percent)
+	money("hold", e.Hold)
+	money("cost", e.Cost)
+	money("overrun", e.Overrun)
+	money("delta", e.Delta)
+	money("need", e.Need)
+	money("used", e.Used)
+	money("limit", e.Limit)
+	str("unit", e.Unit)
+	secs("wait_s", e.Wait)
+	secs("delay_s", e.Delay)
+	secs("took_s", e.Took)
+	secs("expected_s", e.Expected)
+	at("retry_at", e.RetryAt)
+	at("until", e.Until)
+	num("queue", e.Queue)
+	num("remaining", int(e.Remaining))
+	num("attempts", e.Attempts)
+	num("pending", e.Pending)
+	num("resends", e.Resends)
+	secs("skew_s", e.Skew)
+	str("store", e.Store)
+	str("op", e.Op)
+	str("policy", e.Policy)
+	str("actor", e.Actor)
+	str("action", e.Action)
+	str("from", e.From)
+	str("to", e.To)
+	str("audit", e.Audit)
+	for _, b := range []struct {
+		key string
+		v   bool
+	}{{"late", e.Late}, {"assumed", e.Assumed}, {"up", e.Up}, {"nested", e.Nested}} {
+		if b.v {
+			a = append(a, slog.Bool(b.key, true))
+		}
+	}
+	return a
+}

@@ -1,0 +1,122 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// peekFor is how long a refusal of the ledger is taken for true.
+const peekFor = time.Second
+
+// exhausted remembers the last refusal by a budget whose money is spent.
+type exhausted struct {
+	last atomic.Pointer[exhaustedRefusal]
+}
+
+type exhaustedRefusal struct {
+	err    budget.ExceededError
+	at     time.Time
+	budget string // name of the leg
+}
+
+// keep remembers err if no smaller step than the next window helps.
+func (x *exhausted) keep(c *call, err error) {
+	e, ok := errors.AsType[*budget.ExceededError](err)
+	if !ok || e.Reason != budget.ReasonExhausted {
+		return
+	}
+	for _, b := range c.p.budgets { // never one that was made for a single request
+		if b.Label == e.Budget {
+			x.last.Store(&exhaustedRefusal{*e, c.now, b.Name})
+			return
+		}
+	}
+}
+
+// refuses returns the remembered refusal if it is fresh, concerns a call as dear as c,
+// and its window outlasts what c may wait.
+func (x *exhausted) refuses(c *call) error {
+	r := x.last.Load()
+	if r == nil || c.now.Sub(r.at) >= peekFor || c.now.Before(r.at) {
+		return nil
+	}
+	if !r.err.RetryAt.IsZero() && !r.err.RetryAt.After(c.now.Add(c.mayWait())) {
+		return nil
+	}
+	for i := range c.budgets {
+		if l := &c.budgets[i]; l.Budget.Name == r.budget && l.Amount >= r.err.Need && l.Amount > 0 {
+			err := r.err
+			err.Need = l.Amount
+			return &err
+		}
+	}
+	return nil
+}
+
+// frozenCache remembers for a second that a provider without budgets is not frozen.
+type frozenCache struct {
+	checked atomic.Int64 // wall clock, nanoseconds
+}
+
+// checkFrozen lets an operator stop a provider that spends nothing: its freeze is read
+// from the ledger at most once a second.
+func (c *call) checkFrozen() error {
+	if c.t.ledger == nil {
+		return nil
+	}
+	f := &c.p.state.frozen
+	if age := c.now.UnixNano() - f.checked.Load(); age >= 0 && age < int64(time.Second) {
+		return nil
+	}
+	_, err := c.t.ledger.Hold(c.ctx, budget.Hold{Provider: c.p.Name})
+	if isFrozen(err) {
+		c.giveTurnBack()
+		return err
+	}
+	f.checked.Store(c.now.UnixNano())
+	return nil
+}
+
+func isFrozen(err error) bool {
+	_, ok := errors.AsType[*budget.FrozenError](err)
+	return ok
+}
+
+// isRefusal reports whether err is a ledger's considered no, after which no hold exists.
+func isRefusal(err error) bool {
+	if _, ok := errors.AsType[*budget.ExceededError](err); ok {
+		return true
+	}
+	return isFrozen(err) || errors.Is(err, budget.ErrConflict)
+}
+
+// health tells when a store fails, and once when it works again.
+type health struct {
+	store string
+	down  atomic.Bool
+}
+
+func (h *health) note(c *call, op string, err error) {
+	failed := errors.Is(err, budget.ErrUnavailable) || errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, budget.ErrConflict) || errors.Is(err, budget.ErrUnknownHold)
+	if !failed {
+		if err == nil && h.down.CompareAndSwap(true, false) {
+			c.emit(Event{Kind: KindStore, Store: h.store, Op: op, Up: true})
+		}
+		return
+	}
+	class := "unavailable"
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		class = "timeout"
+	case errors.Is(err, budget.ErrConflict), errors.Is(err, budget.ErrUnknownHold):
+		class = "conflict"
+	default:
+		h.down.Store(true)
+	}
+	c.emit(Event{Kind: KindStore, Store: h.store, Op: op, ErrorClass: class, Policy: "refuse"})
+}

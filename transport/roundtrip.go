@@ -1,0 +1,323 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// RoundTrip sends one call. It waits for a turn, has the attempt paid for, sends it,
+// books what it cost, learns what the answer says about limits, and repeats the
+// attempt where a repeat cannot bill twice.
+//
+// The error is the provider's own trouble as Base reported it (see [CallError]), or a
+// refusal, after which nothing was sent and nothing was charged: [throttle.WaitError],
+// [budget.ExceededError], [budget.FrozenError], [budget.ErrUnpriced],
+// [budget.ErrUnavailable], [throttle.ErrUnavailable] or [ErrUnmatched]. A throttled
+// call that may not wait any longer returns the provider's own response.
+//
+// It is safe for concurrent use and never changes req.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	set := t.setup.Load()
+	p, named, err := set.routes.match(req)
+	if p == nil {
+		return t.unmatched(set, req, named, err)
+	}
+	c := t.newCall(p, req)
+	defer c.leave()
+	if err := c.price(); err != nil {
+		return c.refuse(err)
+	}
+	for {
+		if err := c.peek(); err != nil {
+			return c.refuse(err)
+		}
+		if err := c.wait(); err != nil {
+			return c.refuse(err)
+		}
+		if err := c.hold(); err != nil {
+			return c.refuse(err)
+		}
+		a := c.send()
+		c.learn(a)
+		c.resolve(a)
+		delay, again := c.decide(a)
+		if !again {
+			return c.finish(a)
+		}
+		if err := c.backOff(a, delay); err != nil {
+			return c.refuse(err)
+		}
+	}
+}
+
+// call is one RoundTrip on its way.
+type call struct {
+	t     *Transport
+	p     *provider
+	req   *http.Request
+	ctx   context.Context
+	books detached // the context of what closes the books
+	id    CallID
+	rec   *recorder
+
+	start, now time.Time // begin of the call, last reading of the clock
+	priority   throttle.Priority
+	tenant     string
+	maxWait    time.Duration
+	waited     time.Duration // in the queue and at gates
+	delayed    time.Duration // between attempts
+	waitedFor  throttle.Reason
+
+	legs    []throttle.Leg
+	quote   budget.Quote
+	budgets []budget.Leg
+	legBuf  [2]budget.Leg
+
+	attempt  int // of the attempt under way, from 1
+	attempts int // allowed in all
+	nested   bool
+	key      string      // idempotency key of all attempts
+	header   http.Header // replaces the request's if we add to it
+	turn     throttle.Turn
+	holdID   budget.HoldID
+	holding  bool // the hold is open
+	turning  bool // the turn is open
+	sent     bool // the attempt under way was handed to Base
+	sentAny  bool // some attempt may have been written
+	unknown  bool // some attempt's outcome is unknown
+	done     bool // finished or refused
+	bodyOurs bool // nobody took the request's body yet
+
+	cost    budget.Amount // of the attempts resolved so far
+	current *attempt      // the one under way
+	first   attempt
+	scratch *scratch
+	last    *http.Response // the provider's last answer, its body in memory
+	back    *ownBackoff    // waits between attempts without a gate
+}
+
+func (t *Transport) newCall(p *provider, req *http.Request) *call {
+	now := time.Now()
+	c := &call{t: t, p: p, req: req, ctx: req.Context(), start: now, now: now, bodyOurs: true}
+	c.books.parent = c.ctx
+	c.scratch = t.scratches.Get().(*scratch)
+	c.scratch.c = c
+	c.id = CallID{t.boot, t.calls.Add(1)}
+	c.rec = recorderOf(c.ctx, c.id, p.Name)
+	c.priority, c.tenant = p.order(c.ctx, req)
+	c.maxWait = p.maxWaitFor(c.ctx)
+	c.legs = p.legsFor(req)
+	c.attempts, c.nested = p.attemptsFor(c)
+	p.state.share.call(now)
+	return c
+}
+
+// price asks what the attempt may cost and which budgets pay for it.
+func (c *call) price() error {
+	q, err := c.p.quote(c.req)
+	if err == nil {
+		c.quote = q
+		c.budgets, err = c.p.budgetLegs(c.legBuf[:0], c.req, q)
+	}
+	c.rec.call(func(i *CallInfo) { i.Quote = q })
+	return err
+}
+
+// peek refuses what the ledger refused a moment ago, without asking it again: a hot
+// loop on an exhausted budget must cost nothing.
+func (c *call) peek() error {
+	if c.p.Monitor || len(c.budgets) == 0 {
+		return nil
+	}
+	return c.p.state.exhausted.refuses(c)
+}
+
+// wait takes a turn on every leg. The money is held afterwards, so that queued calls
+// pin none and the window charged is the one in which the call really leaves.
+func (c *call) wait() error {
+	c.waitedFor = ""
+	turn, err := c.t.limiter.Wait(c.ctx, throttle.Ask{
+		Legs: c.legs, Priority: c.priority, Tenant: c.tenant,
+		MaxWait: c.mayWait(), OnQueue: c.scratch.queue,
+	})
+	now := time.Now()
+	wait := now.Sub(c.now)
+	c.waited, c.now = c.waited+wait, now
+	c.t.limiterHealth.note(c, "wait", err)
+	if err != nil && c.p.Monitor && ReasonOf(err) != "" {
+		c.wouldRefuse(err)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	c.turn, c.turning, c.sent = turn, true, false
+	return nil
+}
+
+// hold sets the money aside, durably, before anything is sent.
+func (c *call) hold() error {
+	if len(c.budgets) == 0 {
+		return c.checkFrozen()
+	}
+	id := budget.HoldID{Boot: c.t.boot, Seq: c.t.holds.Add(1)}
+	report, err := c.t.ledger.Hold(c.ctx, budget.Hold{
+		ID: id, Provider: c.p.Name, Legs: c.budgets,
+		Critical: c.priority == throttle.Critical, Assumed: c.quote.Assumed,
+	})
+	c.t.ledgerHealth.note(c, "hold", err)
+	if err == nil {
+		c.holdID, c.holding = id, true
+		c.noticed(report)
+		return nil
+	}
+	if !isRefusal(err) {
+		// The answer may be lost while the hold exists: nothing was sent, say so.
+		_, _ = c.t.ledger.Resolve(&c.books, id, budget.Voided("not_sent"))
+	}
+	if c.p.Monitor && !isFrozen(err) {
+		c.wouldRefuse(err)
+		return nil
+	}
+	c.p.state.exhausted.keep(c, err)
+	c.giveTurnBack()
+	return err
+}
+
+// send hands one attempt to Base and reads the answer.
+func (c *call) send() *attempt {
+	a := c.nextAttempt()
+	req, err := c.outgoing(a)
+	if err != nil {
+		a.err, a.notSent = err, true
+		return a
+	}
+	c.attempt++
+	c.emit(Event{Kind: KindStarted, Wait: c.waited, Hold: c.quote.Amount, Unit: c.quote.Unit})
+	c.sent, c.bodyOurs = true, false
+	a.sentAt = c.now
+	a.resp, a.err = c.t.base.RoundTrip(req)
+	c.now = time.Now()
+	a.readAnswer(c)
+	c.sentAny = c.sentAny || !a.notSent
+	c.answered(a)
+	return a
+}
+
+// resolve ends the hold by the evidence of the attempt, and the turn unless its body
+// is still to come.
+func (c *call) resolve(a *attempt) {
+	if c.holding {
+		c.resolveHold(a)
+	}
+	if a.err != nil && a.notSent && !c.sent {
+		c.giveTurnBack()
+	}
+}
+
+// finish hands the attempt's outcome to the caller.
+func (c *call) finish(a *attempt) (*http.Response, error) {
+	if a.err != nil {
+		c.endTurn()
+		c.closeBody()
+		c.finished(failOutcome(c.ctx, a.err), "", 0)
+		c.done, c.last = true, nil
+		return nil, c.callError(a.err)
+	}
+	outcome := "answered"
+	if a.reading.Throttled || a.reading.Wall {
+		outcome = "throttled"
+	}
+	c.finished(outcome, "", a.resp.StatusCode)
+	c.done = true
+	return c.watchBody(a), nil
+}
+
+// refuse ends the call without another attempt. If the provider has answered before,
+// its last answer is what the caller gets.
+func (c *call) refuse(err error) (*http.Response, error) {
+	c.giveTurnBack()
+	c.closeBody()
+	defer func() { c.done = true }()
+	reason := ReasonOf(err)
+	c.rec.call(func(i *CallInfo) { i.Reason = reason })
+	if reason == "" {
+		c.finished(failOutcome(c.ctx, err), "", 0)
+		return nil, c.callError(err)
+	}
+	c.refused(err, reason)
+	if c.last != nil && c.last.Body != nil {
+		c.finished("throttled", reason, c.last.StatusCode)
+		return c.last, nil
+	}
+	c.finished("refused", reason, 0)
+	if resp := c.refusalResponse(err, reason); resp != nil {
+		return resp, nil
+	}
+	if c.sentAny {
+		err = c.callError(err)
+	}
+	return nil, err
+}
+
+// leave ends every call. If it ends by a panic, of Base or of a hook, its books are
+// closed here.
+func (c *call) leave() {
+	if !c.done {
+		c.abandon()
+	}
+	c.scratch.c = nil
+	c.t.scratches.Put(c.scratch)
+	c.scratch = nil
+}
+
+func (c *call) abandon() {
+	if c.holding {
+		o := budget.Voided("not_sent")
+		if c.sent {
+			o = budget.Outcome{Why: "panic"}
+		}
+		c.holding = false
+		_, _ = c.t.ledger.Resolve(&c.books, c.holdID, o)
+	}
+	if c.sent {
+		c.endTurn()
+	}
+	c.giveTurnBack()
+	c.closeBody()
+	if c.current != nil && c.current.resp != nil {
+		_ = c.current.resp.Body.Close()
+	}
+}
+
+// unmatched treats a request that belongs to no provider.
+func (t *Transport) unmatched(set *setup, req *http.Request, named bool, cause error) (*http.Response, error) {
+	refuse := cause != nil || set.unmatched == RefuseAll || set.unmatched == PassUnknownHosts && named
+	e := Event{Kind: KindFinished, Time: time.Now().UTC(), Call: CallID{t.boot, t.calls.Add(1)}, Outcome: "passed"}
+	if refuse {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		err := error(ErrUnmatched)
+		if cause != nil {
+			err = errors.Join(ErrUnmatched, cause)
+		}
+		e.Outcome, e.Reason = "refused", ReasonUnmatched
+		t.emit(req.Context(), e)
+		return nil, err
+	}
+	resp, err := t.base.RoundTrip(req)
+	if t.onEvent != nil {
+		e.Took = time.Since(e.Time)
+		if resp != nil {
+			e.Status = resp.StatusCode
+		}
+		t.emit(req.Context(), e)
+	}
+	return resp, err
+}
