@@ -1,0 +1,248 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	defaultMaxQueue  = 20_000
+	defaultMaxScopes = 100_000
+)
+
+// Bucket is the [Limiter] of one process. The zero value is ready. One mutex guards
+// all of it and is held for arithmetic only; no goroutine runs while nobody waits, and
+// one timer while somebody does. Its methods are safe for concurrent use. A Bucket must
+// not be copied after first use.
+//
+// Those who wait for one provider (the first leg) form one queue: higher priorities
+// first, tenants in fair turns, and in order of arrival for equals. A call whose other
+// scopes cannot start it yet is passed over and keeps nobody up.
+type Bucket struct {
+	// MaxQueue bounds the waiters per first leg; beyond, Wait fails at once with
+	// [ReasonQueueFull]. Zero: 20,000. Set before first use.
+	MaxQueue int
+	// MaxScopes bounds the scopes that are remembered beside each first leg, and the
+	// first legs themselves. A scope is forgotten only when its buckets are full and
+	// nothing is closed, capped or under way; while none can be, new keys share one
+	// overflow scope, which [Bucket.Stats] shows. Zero: 100,000. Set before first use.
+	MaxScopes int
+
+	mu     sync.Mutex
+	base   time.Time // of the ticks
+	now    int64     // the latest tick seen
+	skew   time.Duration
+	scopes map[string]*scope
+	firsts family // first legs, and scopes known from Cap only
+	plans  [16]*plan
+	turns  turns
+	seq    uint64
+	dirty  []*scope // whose waiters must be looked at
+	alarms pq[*alarm]
+	timer  *time.Timer
+	set    int64     // what the timer is set to; zero: not running
+	spare  []*waiter // to use again
+}
+
+// NewBucket returns a Bucket with the default bounds.
+func NewBucket() *Bucket { return new(Bucket) }
+
+func (b *Bucket) clock() time.Time { return time.Now() }
+
+// use is a leg whose scope was found.
+type use struct {
+	s      *scope
+	weight int
+	slots  bool
+}
+
+// Wait implements [Limiter].
+func (b *Bucket) Wait(ctx context.Context, a Ask) (Turn, error) {
+	if err := ctx.Err(); err != nil {
+		return Turn{}, err
+	}
+	var buf [4]use
+	now := b.clock()
+	b.mu.Lock()
+	tick := b.tickOf(now)
+	uses, err := b.resolve(a.Legs, buf[:0], tick)
+	if err != nil {
+		b.mu.Unlock()
+		return Turn{}, err
+	}
+	if b.free(uses, tick) {
+		id := b.grant(uses, nil, tick)
+		b.mu.Unlock()
+		return Turn{b, id}, nil
+	}
+	w := b.newWaiter(&a, uses, tick)
+	f, err := b.join(ctx, w, &a, uses, tick)
+	if id := w.turn; id != 0 || err != nil {
+		b.recycle(w)
+		b.mu.Unlock()
+		if err != nil {
+			return Turn{}, err
+		}
+		return Turn{b, id}, nil
+	}
+	b.mu.Unlock()
+	if a.OnQueue != nil {
+		a.OnQueue(f)
+	}
+	return b.await(ctx, w)
+}
+
+// await sleeps until the waiter has its turn, is refused, or gives up.
+func (b *Bucket) await(ctx context.Context, w *waiter) (Turn, error) {
+	var gone error
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		gone = ctx.Err()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	id, err := w.turn, error(nil)
+	if w.err != nil {
+		err = w.err
+	}
+	if gone != nil {
+		now := b.tickOf(b.clock())
+		switch {
+		case id != 0: // granted in the same moment, but nobody takes it
+			b.cancel(id, now)
+		case err == nil:
+			b.leave(w, now)
+			b.run(now)
+		}
+		id, err = 0, gone
+	}
+	b.recycle(w)
+	if err != nil {
+		return Turn{}, err
+	}
+	return Turn{b, id}, nil
+}
+
+// resolve finds the scopes of the legs and takes over what the legs say of them.
+func (b *Bucket) resolve(legs []Leg, uses []use, now int64) ([]use, error) {
+	if len(legs) == 0 {
+		return nil, errNoLegs
+	}
+	for i := range legs {
+		l := &legs[i]
+		s := b.scopes[l.Key]
+		if s == nil || s.plan == nil || !slices.Equal(s.plan.rates, l.Rates) {
+			if err := l.Validate(); err != nil {
+				return nil, fmt.Errorf("throttle: ask: Legs[%d].%w", i, err)
+			}
+			s = b.adopt(s, l, uses, now)
+		} else if l.Weight < 0 || l.Weight > maxTurns || l.Slots < 0 || l.Slots > maxTurns {
+			return nil, fmt.Errorf("throttle: ask: Legs[%d].%w", i, l.Validate())
+		}
+		if j := slices.IndexFunc(uses, func(u use) bool { return u.s == s }); j >= 0 {
+			if s.key != overflowKey {
+				return nil, fmt.Errorf("throttle: ask: Legs[%d].%w", i, errSameKey)
+			}
+			uses[j].weight = max(uses[j].weight, l.weight())
+			continue
+		}
+		if l.Slots > 0 || s.x != nil {
+			b.slots(s, l.Slots)
+		}
+		if l.weight() > s.plan.most {
+			return nil, &WaitError{Provider: legs[0].Key, Reason: ReasonNever}
+		}
+		uses = append(uses, use{s, l.weight(), l.Slots > 0})
+	}
+	return uses, nil
+}
+
+// slots sets how many turns of the scope may be under way.
+func (b *Bucket) slots(s *scope, n int) {
+	x := s.extras()
+	if x.slots != n {
+		x.slots = n
+		b.touch(s)
+	}
+}
+
+// adopt makes the scope of a leg, or changes its rates.
+func (b *Bucket) adopt(s *scope, l *Leg, uses []use, now int64) *scope {
+	if s == nil {
+		f := &b.firsts
+		if len(uses) > 0 {
+			f = uses[0].s.family()
+		}
+		s = b.newScope(f, l.Key, uses, now)
+	}
+	if s.plan != nil && slices.Equal(s.plan.rates, l.Rates) {
+		return s
+	}
+	waiting := s.x != nil && len(s.x.flows) > 0
+	b.replan(s, b.planOf(l.Rates), now)
+	if waiting {
+		b.review(s, now)
+		b.touch(s)
+		b.run(now)
+	}
+	return s
+}
+
+// planOf returns the plan of the rates: one that others use, if a recent one fits.
+func (b *Bucket) planOf(rates []Rate) *plan {
+	if len(rates) == 0 {
+		return noPlan
+	}
+	i := slices.IndexFunc(b.plans[:], func(p *plan) bool { return p != nil && slices.Equal(p.rates, rates) })
+	if i < 0 {
+		i = len(b.plans) - 1
+		b.plans[i] = newPlan(rates)
+	}
+	p := b.plans[i]
+	copy(b.plans[1:i+1], b.plans[:i])
+	b.plans[0] = p
+	return p
+}
+
+// free reports whether nobody waits and every leg can start now.
+func (b *Bucket) free(uses []use, now int64) bool {
+	for _, u := range uses {
+		if u.s.x != nil && len(u.s.x.flows) > 0 {
+			return false
+		}
+	}
+	for _, u := range uses {
+		if at, _ := b.ready(u.s, u.weight, now, now); at > now {
+			return false
+		}
+	}
+	return true
+}
+
+// grant starts a turn on all legs. at says since when each leg has been ready; nil
+// means now.
+func (b *Bucket) grant(uses []use, at []int64, now int64) uint64 {
+	id, shares := b.turns.add(len(uses))
+	for i, u := range uses {
+		t := now
+		if at != nil {
+			t = at[i]
+		}
+		b.take(u.s, u.weight, t, now)
+		if u.slots {
+			u.s.x.inUse++
+		}
+		shares[i] = share{s: u.s, grant: u.s.grants, at: now, weight: int32(u.weight), slot: u.slots}
+	}
+	if b.seq++; b.seq%64 == 0 {
+		b.firsts.sweep(b, 16, uses, now)
+		if x := uses[0].s.x; x != nil && x.kin != nil {
+			x.kin.sweep(b, 16, uses, now)
+		}
+	}
+	return id
+}

@@ -1,0 +1,62 @@
+package throttle
+
+import (
+	"math"
+	"time"
+)
+
+// Inside the bucket an instant is a tick: nanoseconds of the monotonic clock since
+// shortly before the bucket was first used. Zero is no instant, forever is never.
+const forever = math.MaxInt64
+
+// catchUp bounds how far back a waiter's turn may be dated. The scheduler wakes
+// sleepers up to a millisecond late, and a bucket of one token would lose what it
+// earns in that time; so a waiter takes its tokens at the instant they were there.
+const catchUp = int64(5 * time.Millisecond)
+
+// later is t + d that saturates.
+func later(t, d int64) int64 {
+	if d > forever-t {
+		return forever
+	}
+	return t + d
+}
+
+// satMul is a*b for non-negative numbers that saturates.
+func satMul(a, b int64) int64 {
+	if a != 0 && b > forever/a {
+		return forever
+	}
+	return a * b
+}
+
+// span is the time that tokens take at perSecond, rounded up, except for the noise of
+// floating point. x/time takes what is missing for less than a nanosecond as there.
+func span(tokens, perSecond float64) int64 {
+	d := math.Ceil(tokens/perSecond*1e9 - 1e-3)
+	if d >= math.MaxInt64 {
+		return forever
+	}
+	return int64(d)
+}
+
+// tickOf returns the tick of now and never goes back.
+func (b *Bucket) tickOf(now time.Time) int64 {
+	if b.base.IsZero() {
+		b.base = now.Add(-time.Second)
+	}
+	b.now = max(b.now, int64(now.Sub(b.base)))
+	return b.now
+}
+
+// timeOf is the instant of a tick, or the zero time for one that nobody knows.
+func (b *Bucket) timeOf(tick int64) time.Time {
+	if tick == forever {
+		return time.Time{}
+	}
+	return b.base.Add(time.Duration(tick))
+}
+
+// wall is the wall clock, which, unlike the monotonic one, runs on while the machine
+// sleeps.
+func (b *Bucket) wall() int64 { return time.Now().UnixNano() + int64(b.skew) }
