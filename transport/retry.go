@@ -176,7 +176,9 @@ func newBackoff(first time.Duration) *ownBackoff {
 }
 
 func (o *ownBackoff) next() time.Duration {
-	o.last = max(o.b.NextBackOff(), o.last, backoffFloor)
+	// A gate without a rate lets its waiters go within a fifth of its length: with a fifth
+	// more each time, no gap between attempts is shorter than the one before.
+	o.last = min(max(o.b.NextBackOff(), o.last*6/5, backoffFloor), backoffCeiling)
 	return o.last
 }
 
