@@ -273,7 +273,7 @@ func (f *Fake) decorate(c call, a reply) reply {
 // announce remembers a pause that callers have been told to make.
 func (f *Fake) announce(c call, a reply) {
 	if until := c.now.Add(a.pause); a.pause > 0 && until.After(f.until) {
-		f.told, f.until = c.now, until
+		f.told, f.until = c.now.Add(f.opts.Latency), until
 	}
 }
 

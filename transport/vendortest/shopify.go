@@ -3,6 +3,7 @@ package vendortest
 import (
 	"net/http"
 	"strings"
+	"time"
 )
 
 // shopifyCost is what every query of the fake shop costs, in points.
@@ -30,21 +31,26 @@ func shopifyAnswer(c call) reply {
 	case !c.decode(&q) || q.Query == "":
 		return object(http.StatusBadRequest, map[string]any{"errors": map[string]string{"query": "Required parameter missing or invalid"}}).refuse()
 	}
+	available := 1000 - shopifyCost
+	if c.windowed() {
+		available = shopifyCost * c.remaining
+	}
 	return object(http.StatusOK, map[string]any{
 		"data":       map[string]any{"shop": map[string]string{"name": "fake"}},
-		"extensions": shopifyExtensions(c, shopifyCost, shopifyCost*c.remaining, shopifyRestore(c, c.reset.Seconds())),
+		"extensions": shopifyExtensions(c, shopifyCost, available, shopifyRestore(c.reset)),
 	})
 }
 
-// shopifyRestore is the points per second that give back one request in so many seconds.
-func shopifyRestore(c call, seconds float64) float64 {
-	if seconds <= 0 {
+// shopifyRestore is how many points a second, a whole number as Shopify's, give back a
+// request after a pause: after ten seconds at the latest.
+func shopifyRestore(pause time.Duration) int64 {
+	if pause <= 0 {
 		return 50
 	}
-	return shopifyCost / seconds
+	return max(1, int64(shopifyCost*time.Second/pause))
 }
 
-func shopifyExtensions(c call, actual any, available int, restore float64) map[string]any {
+func shopifyExtensions(c call, actual any, available int, restore int64) map[string]any {
 	return map[string]any{"cost": map[string]any{
 		"requestedQueryCost": shopifyCost, "actualQueryCost": actual,
 		"throttleStatus": map[string]any{
@@ -57,10 +63,11 @@ func shopifyThrottle(c call, why refusal) reply {
 	if why.planned {
 		return object(http.StatusTooManyRequests, map[string]any{"errors": "Exceeded 2 calls per second for api client."}).hint(why.after)
 	}
+	restore := shopifyRestore(why.after)
 	a := object(http.StatusOK, map[string]any{
 		"errors":     []any{map[string]any{"message": "Throttled", "extensions": map[string]string{"code": "THROTTLED"}}},
-		"extensions": shopifyExtensions(c, nil, 0, shopifyRestore(c, why.after.Seconds())),
+		"extensions": shopifyExtensions(c, nil, 0, restore),
 	})
-	a.pause = why.after
+	a.pause = shopifyCost * time.Second / time.Duration(restore)
 	return a
 }
