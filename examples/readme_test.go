@@ -1,0 +1,194 @@
+package examples_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// block is a fenced part of the README. Comments that readers do not see, on the line
+// before and the line after it, add what a fragment needs to compile.
+type block struct {
+	line          int
+	before, after string
+	lang, text    string
+}
+
+var fenced = regexp.MustCompile("(?ms)(?:^<!-- ([^\n]*) -->\n)?^```([a-z]+)\n(.*?)^```\n(?:<!-- ([^\n]*) -->$)?")
+
+func blocks(t *testing.T, lang string) []block {
+	t.Helper()
+	text, err := os.ReadFile(root + "/README.md")
+	require.NoError(t, err)
+	var found []block
+	for _, m := range fenced.FindAllStringSubmatchIndex(string(text), -1) {
+		part := func(i int) string {
+			if m[2*i] < 0 {
+				return ""
+			}
+			return string(text[m[2*i]:m[2*i+1]])
+		}
+		if part(2) == lang {
+			line := 1 + strings.Count(string(text[:m[4]]), "\n")
+			found = append(found, block{line, part(1), part(4), lang, part(3)})
+		}
+	}
+	require.NotEmpty(t, found, "no %s in the README", lang)
+	return found
+}
+
+// importPaths are what the snippets may import, by package name.
+var importPaths = map[string]string{
+	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os",
+	"slog": "log/slog", "testing": "testing", "time": "time", "url": "net/url",
+	"budget": module + "/budget", "dialect": module + "/transport/dialect", "price": module + "/budget/price",
+	"throttle": module + "/throttle", "transport": module + "/transport", "vendortest": module + "/transport/vendortest",
+}
+
+var qualified = regexp.MustCompile(`\b([a-z]+)\.[A-Z]`)
+
+// file makes a Go file of a snippet: a fragment becomes the body of a function.
+func (b block) file() string {
+	code := b.before + "\n" + b.text + b.after + "\n"
+	if !strings.HasPrefix(b.text, "func ") {
+		if !strings.HasPrefix(b.before, "func ") {
+			code = "func _() {\n" + code
+		}
+		code += "}\n"
+	}
+	imports := map[string]bool{}
+	for _, m := range qualified.FindAllStringSubmatch(code, -1) {
+		if p, ok := importPaths[m[1]]; ok {
+			imports[p] = true
+		}
+	}
+	var file strings.Builder
+	file.WriteString("package snippet\n\n")
+	for p := range imports {
+		fmt.Fprintf(&file, "import %q\n", p)
+	}
+	return file.String() + code
+}
+
+// TestREADMESnippets compiles every snippet in a program of its own, set up by the
+// commands that the README gives to users of a checkout.
+func TestREADMESnippets(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	checkout, err := filepath.Abs(root)
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(checkout, filepath.Join(dir, "outlay")))
+	for i, b := range blocks(t, "go") {
+		pkg := filepath.Join(program, fmt.Sprintf("snippet%d", i+1))
+		require.NoError(t, os.MkdirAll(pkg, 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(pkg, "snippet.go"), []byte(b.file()), 0o644))
+		t.Logf("snippet%d: line %d", i+1, b.line)
+	}
+	run(t, program, "go", "mod", "init", "example.com/program")
+	for _, c := range commands(t) {
+		if strings.HasPrefix(c, "go mod ") {
+			run(t, program, strings.Fields(c)...)
+		}
+	}
+	run(t, program, "go", "vet", "./...")
+}
+
+// commands are the lines of the shell blocks, without their remarks.
+func commands(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, b := range blocks(t, "sh") {
+		for line := range strings.Lines(b.text) {
+			c, _, _ := strings.Cut(line, " #")
+			if c = strings.TrimSpace(c); c != "" {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// TestREADMECommands tries every command as far as that is cheap: make targets and
+// packages must exist, benchmarks as well.
+func TestREADMECommands(t *testing.T) {
+	for _, c := range append(commands(t), measured(t)...) {
+		words := strings.Fields(c)
+		switch {
+		case words[0] == "make" && len(words) == 2:
+			makes(t, words[1])
+		case strings.HasPrefix(c, "go run ./"):
+			run(t, root, "go", "vet", words[2])
+		case strings.HasPrefix(c, "go mod "): // run by TestREADMESnippets
+		case strings.HasPrefix(c, "go test ") && strings.Contains(c, "-bench "):
+			pkg, pattern := words[len(words)-1], between(c, "-bench ", " ")
+			out := run(t, root, "go", "test", "-list", strings.Trim(pattern, "'"), pkg)
+			assert.Contains(t, out, "Benchmark", c)
+		default:
+			assert.Fail(t, "a command that nobody tries", c)
+		}
+	}
+}
+
+// measured are the commands of the table of figures: code in its last column.
+func measured(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(root + "/README.md")
+	require.NoError(t, err)
+	var all []string
+	for line := range strings.Lines(between(string(text), "## Measured\n", "\n## ")) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) < 3 {
+			continue
+		}
+		if c := between(cells[len(cells)-2], "`", "`"); c != "" {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// between returns what stands in s after begin and before end, or all the rest.
+func between(s, begin, end string) string {
+	_, s, ok := strings.Cut(s, begin)
+	if !ok {
+		return ""
+	}
+	s, _, _ = strings.Cut(s, end)
+	return s
+}
+
+// run runs a command and returns what it prints.
+func run(t *testing.T, dir string, words ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", strings.Join(words, " "), out)
+	return string(out)
+}
+
+// TestREADMEDependencies compares the table with go.mod.
+func TestREADMEDependencies(t *testing.T) {
+	text, err := os.ReadFile(root + "/README.md")
+	require.NoError(t, err)
+	mod, err := os.ReadFile(root + "/go.mod")
+	require.NoError(t, err)
+	rows := regexp.MustCompile(`(?m)^\| (\S+\.\S+/\S+) \| (v\S+) \|`).FindAllStringSubmatch(string(text), -1)
+	require.NotEmpty(t, rows)
+	listed := map[string]bool{}
+	for _, r := range rows {
+		listed[r[1]] = true
+		assert.True(t, strings.Contains(string(mod), "\t"+r[1]+" "+r[2]), "go.mod has another version of %s", r[1])
+	}
+	direct := regexp.MustCompile(`(?m)^\t(\S+) v\S+$`)
+	for _, m := range direct.FindAllStringSubmatch(string(mod), -1) {
+		assert.True(t, listed[m[1]], "%s is not in the README", m[1])
+	}
+}
