@@ -9,9 +9,9 @@ import (
 // x-amz-retry-after is what botocore obeys.
 var aws = []vendor{
 	{name: "AWS SES", also: []string{"amazonses", "awssns", "amazonsns", "awsendusermessaging", "awspinpoint"},
-		windows: silent, hints: amzRetryAfter, peek: refusals | answers, headers: readAWSHeader, body: readAWS},
+		hints: amzRetryAfter, peek: refusals | answers, refusal: readAWSHeader, body: readAWS},
 	{name: "AWS", also: []string{"amazon", "bedrock"},
-		windows: silent, hints: amzRetryAfter, peek: refusals, headers: readAWSHeader, body: readAWS},
+		hints: amzRetryAfter, peek: refusals, refusal: readAWSHeader, body: readAWS},
 }
 
 var amzRetryAfter = []hint{{"X-Amz-Retry-After", DeltaMillis}}
@@ -24,10 +24,8 @@ var awsCodes = []string{
 }
 
 func readAWSHeader(r Reading, a Answer) Reading {
-	if a.Status >= 400 {
-		code, _, _ := strings.Cut(first(a.Header, "X-Amzn-Errortype"), ":")
-		r.awsCode(code, "headers")
-	}
+	code, _, _ := strings.Cut(first(a.Header, "X-Amzn-Errortype"), ":")
+	r.awsCode(code, "headers")
 	return r
 }
 

@@ -33,21 +33,37 @@ const (
 type clock struct {
 	h   http.Header
 	now time.Time
-	// sent is the Date of the answer, once it was asked for; zero if it has none.
+	// sent is the Date of the answer, and aged that a cache gave it, once asked.
 	sent  instant
+	aged  bool
 	asked bool
+}
+
+// ask reads Date and Age, if that has not been done.
+func (c *clock) ask() {
+	if c.asked {
+		return
+	}
+	c.asked = true
+	age := first(c.h, "Age")
+	c.aged = age != "" && trim(age) != "0"
+	if date := first(c.h, "Date"); date != "" && !c.aged {
+		c.sent, _ = parseInstant(trim(date), c.now)
+	}
+}
+
+// cached reports whether a cache gave the answer: what it says about time and limits
+// was true when it was stored.
+func (c *clock) cached() bool {
+	c.ask()
+	return c.aged
 }
 
 // until returns the time from now to t by the server's own clock, that is by its Date
 // header, since nobody knows how wrong ours is. A cached answer has an old Date; and
 // where the Date makes the wait absurd, it is the Date that is.
 func (c *clock) until(t instant) time.Duration {
-	if !c.asked {
-		c.asked = true
-		if date := c.h["Date"]; len(date) > 0 && !cached(c.h) {
-			c.sent, _ = parseInstant(trim(date[0]), c.now)
-		}
-	}
+	c.ask()
 	if d := time.Duration(t - c.sent); c.sent > 0 && -longest <= d && d <= longest {
 		return d
 	}
@@ -78,7 +94,7 @@ func (c *clock) wait(s string, form Form) (time.Duration, bool) {
 
 // text reads an instant or a duration that is no bare number.
 func (c *clock) text(s string) (time.Duration, bool) {
-	if len(s) < 2 {
+	if len(s) < 2 || len(s) > maxText {
 		return 0, false
 	}
 	if isDigit(s[0]) && strings.IndexByte("smh", s[len(s)-1]) >= 0 {
@@ -122,11 +138,4 @@ func first(h http.Header, key string) string {
 		return v[0]
 	}
 	return ""
-}
-
-// cached reports whether a cache gave the answer: what it says about time and limits
-// was true when it was stored.
-func cached(h http.Header) bool {
-	age := trim(first(h, "Age"))
-	return age != "" && age != "0"
 }

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,11 +23,17 @@ func seconds(sec int64) instant {
 	return instant(number{whole: max(sec, 0)}.times(time.Second))
 }
 
+// maxText bounds what may be an instant or a duration; JavaScript's are the longest.
+const maxText = 80
+
 // parseInstant reads an instant written as text: the three HTTP-dates of RFC 9110
 // section 5.6.7 and what servers make of them ("UTC" or "+0000" for GMT, a day of one
 // digit, JavaScript's Date), RFC 3339, and ISO 8601 without seconds (Jira) or without
 // the colon in the zone.
 func parseInstant(s string, now time.Time) (instant, bool) {
+	if len(s) > maxText {
+		return 0, false
+	}
 	if len(s) == len("Sun, 06 Nov 1994 08:49:37 GMT") {
 		if t, ok := parseFixdate(s); ok {
 			return t, true
@@ -61,12 +68,9 @@ func parseFixdate(s string) (instant, bool) {
 // parseDate reads the other forms word by word. A zone with a name other than GMT or
 // UTC is refused: nobody can say which offset "IST" means.
 func parseDate(s string, now time.Time) (instant, bool) {
-	if len(s) > 80 {
-		return 0, false
-	}
 	var month time.Month
 	day, year, clock, offset := -1, -1, -1, 0
-	for i, word := range strings.Fields(dateWords.Replace(s)) {
+	for i, word := range dateWords(s) {
 		n, number := digits(word)
 		c, isClock := parseClock(word)
 		zone, isZone := parseZone(word)
@@ -93,10 +97,18 @@ func parseDate(s string, now time.Time) (instant, bool) {
 	return date(year, month, day, clock-offset)
 }
 
-// dateWords parts what the forms join: "Fri," and "06-Nov-94".
-var dateWords = strings.NewReplacer(",", " ", "-Jan-", " Jan ", "-Feb-", " Feb ", "-Mar-", " Mar ", "-Apr-", " Apr ",
-	"-May-", " May ", "-Jun-", " Jun ", "-Jul-", " Jul ", "-Aug-", " Aug ", "-Sep-", " Sep ", "-Oct-", " Oct ",
-	"-Nov-", " Nov ", "-Dec-", " Dec ")
+// dateWords parts a date at spaces, commas, and the hyphens of "06-Nov-94".
+func dateWords(s string) []string {
+	var words []string
+	for _, word := range strings.FieldsFunc(s, func(c rune) bool { return c == ' ' || c == ',' }) {
+		if parts := strings.Split(word, "-"); len(parts) == 3 && !slices.Contains(parts, "") {
+			words = append(words, parts...)
+			continue
+		}
+		words = append(words, word)
+	}
+	return words
+}
 
 // century puts a year of two digits at most 50 years ahead (RFC 9110 section 5.6.7).
 func century(yy int, now time.Time) int {
@@ -137,12 +149,13 @@ func daysIn(year int, month time.Month) int {
 
 // parseClock reads "08:49:37" as seconds. A leap second is the next minute's first.
 func parseClock(s string) (int, bool) {
-	if len(s) != 8 || s[2] != ':' || s[5] != ':' {
+	i := len(s) - len(":49:37")
+	if i < 1 || i > 2 || s[i] != ':' || s[i+3] != ':' {
 		return -1, false
 	}
-	h, ok1 := digits(s[:2])
-	m, ok2 := digits(s[3:5])
-	sec, ok3 := digits(s[6:])
+	h, ok1 := digits(s[:i])
+	m, ok2 := digits(s[i+1 : i+3])
+	sec, ok3 := digits(s[i+4:])
 	return h*3600 + m*60 + sec, ok1 && ok2 && ok3 && h <= 23 && m <= 59 && sec <= 60
 }
 
@@ -183,21 +196,24 @@ func digits(s string) (int, bool) {
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
+// monthOf returns the month that s is short for in whatever case, or 0.
 func monthOf(s string) time.Month {
 	if len(s) != 3 {
 		return 0
 	}
-	for i := 0; i < len(months); i += 3 {
-		if s == months[i:i+3] {
-			return time.Month(i/3 + 1)
-		}
+	i := strings.Index(months, s)
+	if i < 0 {
+		i = strings.Index(months, strings.ToUpper(s[:1])+strings.ToLower(s[1:]))
 	}
-	return 0
+	if i < 0 || i%3 != 0 {
+		return 0
+	}
+	return time.Month(i/3 + 1)
 }
 
 func isWeekday(s string) bool {
 	for d := range time.Weekday(7) {
-		if name := d.String(); s == name || s == name[:3] {
+		if name := d.String(); strings.EqualFold(s, name) || strings.EqualFold(s, name[:3]) {
 			return true
 		}
 	}

@@ -1,7 +1,11 @@
 package dialect
 
 import (
+	"encoding/json"
 	"net/http"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +59,7 @@ func FuzzInstant(f *testing.F) {
 		require.True(t, ok || got == 0)
 		require.GreaterOrEqual(t, got, instant(0))
 		want, err := http.ParseTime(s)
-		if err != nil || want.Year() < 1970 || want.Year() > 2261 || len(s) > 80 {
+		if err != nil || want.Year() < 1970 || want.Year() > 2261 || len(s) > maxText {
 			return
 		}
 		if _, err := time.Parse(time.RFC850, s); err == nil { // the standard library's century is fixed
@@ -78,5 +82,26 @@ func FuzzLeaves(f *testing.F) {
 			size += len(v.raw)
 		}
 		require.LessOrEqual(t, size, len(body))
+	})
+}
+
+func FuzzVendors(f *testing.F) {
+	vectors, err := os.ReadFile("testdata/vendor-signals.json")
+	require.NoError(f, err)
+	var seeds []vector
+	require.NoError(f, json.Unmarshal(vectors, &seeds))
+	names := Vendors()
+	for _, v := range seeds {
+		if d, ok := For(v.Vendor).(*vendor); ok {
+			f.Add(uint8(slices.Index(names, d.name)), v.Response.Status, []byte(v.Response.Body))
+		}
+	}
+	f.Add(uint8(0), 200, []byte(strings.Repeat(`{"error":[`, 10000)))
+	f.Fuzz(func(t *testing.T, vendor uint8, status int, body []byte) {
+		d, a := For(names[int(vendor)%len(names)]), Answer{Status: status, Header: plain, Body: body, Now: noon}
+		r := d.Read(a)
+		requireSane(t, r)
+		require.Equal(t, r, d.Read(a), "reading is pure")
+		require.False(t, r.Wall && !r.Throttled && r.Hinted, "nobody waits at a wall")
 	})
 }

@@ -10,30 +10,30 @@ import (
 var geo = []vendor{
 	// Mapbox Swift SDK; X-Rate-Limit-Interval is the length of the window in seconds
 	{name: "Mapbox", form: EpochSeconds, windows: xRateLimitAlt},
-	{name: "HERE", windows: silent, peek: answers, body: readHERE},
-	{name: "TomTom", windows: silent, peek: refusals, body: readTomTom},
+	{name: "HERE", peek: answers, body: readHERE},
+	{name: "TomTom", peek: refusals, body: readTomTom},
 	// its 402 is the daily quota, which ends at 00:00 UTC
 	{name: "OpenCage", also: []string{"opencagedata"}, form: EpochSeconds, windows: xRateLimit, limits: []int{402}, peek: refusals | answers, body: readOpenCage},
 	// https://docs.locationiq.com/docs/errors
-	{name: "LocationIQ", windows: silent, peek: refusals, body: readLocationIQ},
-	{name: "Nominatim", also: []string{"openstreetmap", "osm", "nominatimosm"}, windows: silent, limits: []int{509}, peek: refusals, body: readNominatim},
-	{name: "ipinfo", also: []string{"ipinfoio"}, windows: silent},
-	{name: "ipstack", windows: silent, peek: refusals | answers, body: readIpstack},
+	{name: "LocationIQ", peek: refusals, body: readLocationIQ},
+	{name: "Nominatim", also: []string{"openstreetmap", "osm", "nominatimosm"}, limits: []int{509}, peek: refusals, body: readNominatim},
+	{name: "ipinfo", also: []string{"ipinfoio"}},
+	{name: "ipstack", peek: refusals | answers, body: readIpstack},
 	// https://ip-api.com/docs/unban
 	{name: "ip-api.com", also: []string{"ipapi"}, form: DeltaSeconds, windows: []family{{remaining: "X-Rl", reset: "X-Ttl"}}},
 	// https://dev.maxmind.com/geoip/docs/web-services/responses; no credit is a 402
-	{name: "MaxMind", windows: silent, peek: answers, body: readMaxMind},
+	{name: "MaxMind", peek: answers, body: readMaxMind},
 	// https://ipgeolocation.io/documentation/credits-usage.html
-	{name: "ipgeolocation.io", also: []string{"ipgeolocation"}, windows: silent, billed: only200, headers: creditsCharged},
+	{name: "ipgeolocation.io", also: []string{"ipgeolocation"}, billed: only200, headers: creditsCharged},
 	{name: "Radar"},
-	{name: "Geocodio", windows: silent, peek: refusals, body: readGeocodio},
-	{name: "GeoNames", windows: silent, peek: refusals | answers, body: readGeoNames},
-	{name: "Baidu Maps", also: []string{"baidu"}, windows: silent, peek: answers, body: readBaidu},
+	{name: "Geocodio", peek: refusals, body: readGeocodio},
+	{name: "GeoNames", peek: refusals | answers, body: readGeoNames},
+	{name: "Baidu Maps", also: []string{"baidu"}, peek: answers, body: readBaidu},
 	// https://lbs.amap.com/api/web-service/tools/info
-	{name: "Amap", also: []string{"gaode"}, windows: silent, peek: answers, body: readAmap},
-	{name: "Bing Maps", also: []string{"bing"}, windows: silent, headers: readBing},
-	{name: "IPQualityScore", also: []string{"ipqs"}, windows: silent, peek: refusals | answers, body: readIPQualityScore},
-	{name: "DB-IP", windows: silent, peek: refusals | answers, body: readDBIP},
+	{name: "Amap", also: []string{"gaode"}, peek: answers, body: readAmap},
+	{name: "Bing Maps", also: []string{"bing"}, headers: readBing},
+	{name: "IPQualityScore", also: []string{"ipqs"}, peek: refusals | answers, body: readIPQualityScore},
+	{name: "DB-IP", peek: refusals | answers, body: readDBIP},
 	{name: "IGN"},
 }
 
@@ -113,7 +113,7 @@ func readIpstack(r Reading, a Answer) Reading {
 func readMaxMind(r Reading, a Answer) Reading {
 	w := Window{Name: "prepaid"}
 	w.setRemaining(find(a.Body, "maxmind.queries_remaining"))
-	r.add(w)
+	r.add(&w)
 	return r
 }
 

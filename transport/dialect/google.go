@@ -11,12 +11,12 @@ import (
 var google = []vendor{
 	// https://developers.google.com/maps/documentation/geocoding/usage-and-billing; the day is Pacific
 	{name: "Google Maps", also: []string{"googleplaces", "googlegeocoding", "googledirections", "googleroutes", "googledistancematrix", "maps"},
-		windows: silent, peek: refusals | answers, body: readGoogle},
-	{name: "Google APIs", also: []string{"google", "gmail", "gmailgoogleapis"}, windows: silent, peek: refusals, body: readGoogle},
+		peek: refusals | answers, body: readGoogle},
+	{name: "Google APIs", also: []string{"google", "gmail", "gmailgoogleapis"}, peek: refusals, body: readGoogle},
 	// https://ai.google.dev/gemini-api/docs/billing
-	{name: "Gemini", also: []string{"geminiapi", "googlegemini", "googleai"}, windows: silent, peek: refusals | answers, body: readGoogle, billed: billedGemini},
+	{name: "Gemini", also: []string{"geminiapi", "googlegemini", "googleai"}, peek: refusals | answers, body: readGoogle, billed: billedGemini},
 	// https://cloud.google.com/vertex-ai/generative-ai/pricing
-	{name: "Vertex AI", also: []string{"vertex", "googlevertexai"}, windows: silent, peek: refusals, body: readGoogle, billed: only200},
+	{name: "Vertex AI", also: []string{"vertex", "googlevertexai"}, peek: refusals, body: readGoogle, billed: only200},
 }
 
 // billedGemini: tokens of a 400 or 500 are free, though the request counts against the
@@ -100,7 +100,7 @@ func readGoogle(r Reading, a Answer) Reading {
 		r.Policy = word(g.quota)
 		w := Window{}
 		w.setLimit(g.quotaValue)
-		r.add(w)
+		r.add(&w)
 		r.Wall = g.perDay && !r.Hinted // with a delay it is not the day that is used up
 	}
 	return r

@@ -20,23 +20,24 @@ func (r *Reading) ietf(c *clock) {
 	if isDictionary(lines[0]) {
 		w, ok := dictionary(lines)
 		if ok {
-			w.Name = quotaPolicy(policies, w)
-			r.add(w)
+			w.Name = quotaPolicy(policies, &w)
+			r.add(&w)
 		}
 		return
 	}
 	before := *r
+	var it item
 	for _, line := range lines {
-		for rest := trim(line); rest != ""; {
-			it, after, ok := parseItem(rest)
-			if !ok || it.name == "" || it.r < 0 {
+		line = trim(line)
+		for i := 0; i < len(line); {
+			if i = it.parse(line, i); i < 0 || it.name == "" || it.r < 0 {
 				*r = before
 				return
 			}
 			if len(r.Windows) < maxWindows {
-				r.add(it.window(policies))
+				w := it.window(policies)
+				r.add(&w)
 			}
-			rest = after
 		}
 	}
 }
@@ -56,17 +57,14 @@ func (it *item) window(policies []string) Window {
 	if d, ok := bounded(number{whole: it.t}.times(time.Second)); ok && it.t >= 0 {
 		w.Reset, w.Known = d, w.Known|HasReset
 	}
+	var p item
 	for _, line := range policies {
-		for rest := trim(line); rest != ""; {
-			p, after, ok := parseItem(rest)
-			if !ok {
-				break
-			}
-			if p.name == it.name && p.q >= 0 {
+		line = trim(line)
+		for i := 0; i >= 0 && i < len(line); {
+			if i = p.parse(line, i); i >= 0 && p.name == it.name && p.q >= 0 {
 				w.Limit, w.Unit, w.Known = p.q, p.unit, w.Known|HasLimit
 				return w
 			}
-			rest = after
 		}
 	}
 	return w
@@ -74,17 +72,14 @@ func (it *item) window(policies []string) Window {
 
 // quotaPolicy returns the policy of revisions -03 to -07 that the window belongs to,
 // for instance "100;w=60".
-func quotaPolicy(lines []string, w Window) string {
+func quotaPolicy(lines []string, w *Window) string {
+	var p item
 	for _, line := range lines {
-		for rest := trim(line); rest != ""; {
-			p, after, ok := parseItem(rest)
-			if !ok {
-				break
-			}
-			if p.w >= 0 && p.number == w.Limit && w.Known&HasLimit != 0 {
+		line = trim(line)
+		for i := 0; i >= 0 && i < len(line); {
+			if i = p.parse(line, i); i >= 0 && p.w >= 0 && p.number == w.Limit && w.Known&HasLimit != 0 {
 				return word(p.text)
 			}
-			rest = after
 		}
 	}
 	return ""
@@ -92,8 +87,11 @@ func quotaPolicy(lines []string, w Window) string {
 
 // isDictionary tells "limit=100, remaining=50" from `"name";r=50`.
 func isDictionary(s string) bool {
-	i := strings.IndexAny(s, `=;,"`)
-	return i > 0 && s[i] == '='
+	i := 0
+	for i < len(s) && isKey(s[i]) {
+		i++
+	}
+	return i > 0 && i < len(s) && s[i] == '='
 }
 
 // dictionary reads the field of revision -07.
@@ -125,88 +123,116 @@ func dictionary(lines []string) (w Window, ok bool) {
 	return w, w.Known != 0
 }
 
-// parseItem reads the first member of a list and returns what follows its comma.
-func parseItem(s string) (it item, rest string, ok bool) {
-	it = item{number: -1, r: -1, t: -1, q: -1, w: -1}
-	value, rest, ok := bareItem(s)
-	if !ok {
-		return it, "", false
+// parse reads the member at i and returns where the next begins, or -1.
+func (it *item) parse(s string, i int) int {
+	start := i
+	*it = item{r: -1, t: -1, q: -1, w: -1}
+	value, number, i := bareItem(s, i)
+	if it.number = number; number < 0 {
+		it.name = unquote(value)
 	}
-	it.name = unquote(value)
-	if n, isNumber := parseInteger(value); isNumber {
-		it.name, it.number = "", n
+	for i > 0 && i < len(s) && s[i] == ';' {
+		i = it.parameter(s, i+1)
 	}
-	for strings.HasPrefix(rest, ";") {
-		if rest, ok = it.parameter(strings.TrimLeft(rest[1:], " ")); !ok {
-			return it, "", false
-		}
+	if i < 0 {
+		return -1
 	}
-	it.text = s[:len(s)-len(rest)]
-	rest = trim(rest)
-	if rest == "" {
-		return it, "", true
+	it.text = s[start:i]
+	i = skipSpace(s, i)
+	if i == len(s) {
+		return i
 	}
-	next := trim(rest[1:])
-	return it, next, rest[0] == ',' && next != ""
+	next := skipSpace(s, i+1)
+	if s[i] != ',' || next == len(s) {
+		return -1
+	}
+	return next
 }
 
-// parameter reads "r=50" and returns what follows.
-func (it *item) parameter(s string) (rest string, ok bool) {
-	i := 0
+func skipSpace(s string, i int) int {
+	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// parameter reads "r=50" at i and returns where it ends, or -1.
+func (it *item) parameter(s string, i int) int {
+	i = skipSpace(s, i)
+	start := i
 	for i < len(s) && isKey(s[i]) {
 		i++
 	}
-	key, rest := s[:i], s[i:]
-	if key == "" || !strings.HasPrefix(rest, "=") {
-		return rest, key != "" // true, without a value
+	key := s[start:i]
+	if key == "" {
+		return -1
 	}
-	value, rest, ok := bareItem(rest[1:])
-	if !ok {
-		return "", false
+	if i == len(s) || s[i] != '=' {
+		return i // true, without a value
 	}
-	n, isNumber := parseInteger(value)
+	value, n, end := bareItem(s, i+1)
 	switch key {
 	case "r":
-		it.r, ok = n, isNumber
+		it.r = n
 	case "t":
-		it.t, ok = n, isNumber
+		it.t = n
 	case "q":
-		it.q, ok = n, isNumber
+		it.q = n
 	case "w":
-		it.w, ok = n, isNumber
+		it.w = n
 	case "qu":
 		it.unit = quotaUnit(unquote(value))
+		return end
+	default:
+		return end
 	}
-	return rest, ok
+	if n < 0 {
+		return -1
+	}
+	return end
 }
 
-// bareItem cuts a string, a byte sequence, or a number, token or boolean off s.
-func bareItem(s string) (value, rest string, ok bool) {
-	if s == "" {
-		return "", "", false
+// bareItem reads a string, a byte sequence, or a number, token or boolean at i and
+// returns where it ends, or -1. The number is -1 if it is no integer of at most 15
+// digits (RFC 9651 section 3.3.1).
+func bareItem(s string, i int) (value string, number int64, end int) {
+	start := i
+	for ; i < len(s) && isDigit(s[i]); i++ {
+		if i-start < 15 {
+			number = number*10 + int64(s[i]-'0')
+		}
 	}
-	if s[0] == '"' || s[0] == ':' {
-		for i := 1; i < len(s); i++ {
-			switch s[i] {
-			case '\\':
+	if i > start && i-start <= 15 && (i == len(s) || isEnd(s[i])) {
+		return s[start:i], number, i
+	}
+	if i = start; i < len(s) && (s[i] == '"' || s[i] == ':') {
+		for i++; i < len(s) && s[i] != s[start]; i++ {
+			if s[i] == '\\' {
 				i++
-			case s[0]:
-				return s[:i+1], s[i+1:], true
 			}
 		}
-		return "", "", false
+		if i++; i > len(s) {
+			return "", -1, -1
+		}
+		return s[start:i], -1, i
 	}
-	i := strings.IndexAny(s, " \t,;=\"")
-	if i < 0 {
-		i = len(s)
+	for i < len(s) && !isEnd(s[i]) {
+		i++
 	}
-	return s[:i], s[i:], i > 0
+	if i == start {
+		return "", -1, -1
+	}
+	return s[start:i], -1, i
 }
 
-// parseInteger reads a non-negative integer of at most 15 digits (RFC 9651 section 3.3.1).
+func isEnd(c byte) bool {
+	return c == ';' || c == ',' || c == ' ' || c == '\t' || c == '=' || c == '"'
+}
+
+// parseInteger reads a non-negative integer as bareItem does.
 func parseInteger(s string) (int64, bool) {
-	n, ok := parseNumber(s)
-	return n.whole, ok && len(s) <= 15 && n.nano == 0 && isDigit(s[len(s)-1]) && strings.IndexByte(s, '.') < 0
+	_, n, end := bareItem(s, 0)
+	return n, n >= 0 && end == len(s)
 }
 
 func quotaUnit(qu string) string {
@@ -240,7 +266,8 @@ func word(s string) string {
 		return ""
 	}
 	for i := range len(s) {
-		if c := s[i]; !isKey(c) && !('A' <= c && c <= 'Z') && strings.IndexByte(" /:;=,#", c) < 0 {
+		c := s[i]
+		if !isKey(c) && !('A' <= c && c <= 'Z') && strings.IndexByte(" /:;=,#", c) < 0 {
 			return ""
 		}
 	}

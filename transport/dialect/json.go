@@ -3,6 +3,7 @@ package dialect
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 )
 
 // maxBody bounds what is read of a body; no refusal is nearly as long.
@@ -30,10 +31,8 @@ func (v leaf) text() string {
 	case 'n':
 		return string(v.raw)
 	case 's':
-		for _, c := range v.raw {
-			if c == '\\' {
-				return unescape(v.raw)
-			}
+		if slices.Contains(v.raw, '\\') {
+			return unescape(v.raw)
 		}
 		return string(v.raw)
 	default:

@@ -10,16 +10,19 @@ import (
 // billed.
 var llm = []vendor{
 	// https://platform.openai.com/docs/guides/rate-limits: a reset is the time until the bucket is full
-	{name: "OpenAI", form: DeltaSeconds, windows: silent, peek: refusals | answers, ref: "id", headers: openAIWindows, body: readOpenAI},
+	{name: "OpenAI", form: DeltaSeconds, windows: openAIWindows, naming: openAINaming, peek: refusals | answers, ref: "id", body: readOpenAI},
 	// https://docs.anthropic.com/en/api/rate-limits; 529 is overload
-	{name: "Anthropic", also: []string{"claude"}, form: DeltaSeconds, windows: silent, limits: []int{529}, peek: refusals | answers, ref: "id",
-		headers: anthropicWindows, body: readAnthropic},
+	{name: "Anthropic", also: []string{"claude"}, form: DeltaSeconds, limits: []int{529}, peek: refusals | answers, ref: "id",
+		windows: anthropicWindows, naming: naming{prefix: "Anthropic-Ratelimit-"}, body: readAnthropic},
 	// https://learn.microsoft.com/azure/ai-foundry/openai/faq
-	{name: "Azure OpenAI", also: []string{"azureapimanagement"}, form: DeltaSeconds, windows: silent, peek: refusals | answers, ref: "id",
-		headers: openAIWindows, body: readAzure, billed: billedAzure},
-	{name: "Mistral", also: []string{"mistralai"}, form: DeltaSeconds, windows: silent, peek: answers, ref: "id", headers: mistralWindows, body: readUsage},
+	{name: "Azure OpenAI", also: []string{"azureapimanagement"}, form: DeltaSeconds, peek: refusals | answers, ref: "id",
+		windows: openAIWindows, naming: openAINaming, body: readAzure, billed: billedAzure},
+	{name: "Mistral", also: []string{"mistralai"}, form: DeltaSeconds, peek: answers, ref: "id", refusal: mistralPlan, body: readUsage, naming: openAINaming, windows: []family{
+		{name: "req-minute", limit: "X-Ratelimit-Limit-Req-Minute", remaining: "X-Ratelimit-Remaining-Req-Minute"},
+		{name: "tokens-minute", limit: "X-Ratelimit-Limit-Tokens-Minute", remaining: "X-Ratelimit-Remaining-Tokens-Minute", unit: "tokens"},
+	}},
 	// DeepLcom/deepl-python translator.py: 456 is the quota of the billing period
-	{name: "DeepL", windows: silent, limits: []int{456}, headers: readDeepL},
+	{name: "DeepL", limits: []int{456}, refusal: readDeepL},
 }
 
 // readUsage takes a good answer that counts tokens as billed.
@@ -36,12 +39,14 @@ func readUsage(r Reading, a Answer) Reading {
 	return r
 }
 
-func openAIWindows(r Reading, a Answer) Reading {
-	if a.Status >= 400 || has(a.Header, "X-Ratelimit-Limit-Requests", "X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Remaining-Tokens") {
-		r.named(&clock{h: a.Header, now: a.Now}, "X-Ratelimit-", true, DeltaSeconds)
+// openAIWindows are the limits of a model; others have other names, of the same make.
+var (
+	openAIWindows = []family{
+		{name: "requests", limit: "X-Ratelimit-Limit-Requests", remaining: "X-Ratelimit-Remaining-Requests", reset: "X-Ratelimit-Reset-Requests"},
+		{name: "tokens", limit: "X-Ratelimit-Limit-Tokens", remaining: "X-Ratelimit-Remaining-Tokens", reset: "X-Ratelimit-Reset-Tokens", unit: "tokens"},
 	}
-	return r
-}
+	openAINaming = naming{prefix: "X-Ratelimit-", last: true}
+)
 
 func readOpenAI(r Reading, a Answer) Reading {
 	if a.Status < 400 {
@@ -74,12 +79,11 @@ func readOpenAI(r Reading, a Answer) Reading {
 	return r
 }
 
-func anthropicWindows(r Reading, a Answer) Reading {
-	if a.Status >= 400 || has(a.Header, "Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining",
-		"Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Input-Tokens-Limit", "Anthropic-Ratelimit-Output-Tokens-Limit") {
-		r.named(&clock{h: a.Header, now: a.Now}, "Anthropic-Ratelimit-", false, DeltaSeconds)
-	}
-	return r
+var anthropicWindows = []family{
+	{name: "requests", limit: "Anthropic-Ratelimit-Requests-Limit", remaining: "Anthropic-Ratelimit-Requests-Remaining", reset: "Anthropic-Ratelimit-Requests-Reset"},
+	{name: "tokens", limit: "Anthropic-Ratelimit-Tokens-Limit", remaining: "Anthropic-Ratelimit-Tokens-Remaining", reset: "Anthropic-Ratelimit-Tokens-Reset", unit: "tokens"},
+	{name: "input-tokens", limit: "Anthropic-Ratelimit-Input-Tokens-Limit", remaining: "Anthropic-Ratelimit-Input-Tokens-Remaining", reset: "Anthropic-Ratelimit-Input-Tokens-Reset", unit: "tokens"},
+	{name: "output-tokens", limit: "Anthropic-Ratelimit-Output-Tokens-Limit", remaining: "Anthropic-Ratelimit-Output-Tokens-Remaining", reset: "Anthropic-Ratelimit-Output-Tokens-Reset", unit: "tokens"},
 }
 
 // readAnthropic tells a spend cap from a rate: it is a 429 as well, of the same type,
@@ -147,13 +151,9 @@ func readAzure(r Reading, a Answer) Reading {
 	return r
 }
 
-// mistralWindows reads the limits of a minute. A limit of 0 says that the model is not
-// part of the plan, which time does not change.
-func mistralWindows(r Reading, a Answer) Reading {
-	if a.Status < 400 && !has(a.Header, "X-Ratelimit-Limit-Req-Minute", "X-Ratelimit-Remaining-Req-Minute", "X-Ratelimit-Limit-Tokens-Minute", "X-Ratelimit-Remaining-Tokens-Minute") {
-		return r
-	}
-	r.named(&clock{h: a.Header, now: a.Now}, "X-Ratelimit-", true, DeltaSeconds)
+// mistralPlan: a limit of 0 says that the model is not part of the plan, which time does
+// not change.
+func mistralPlan(r Reading, a Answer) Reading {
 	if r.Throttled && r.Window.Known&HasLimit != 0 && r.Window.Limit == 0 {
 		r.wall("plan", "headers")
 	}

@@ -5,26 +5,16 @@ import "strings"
 // mail are the vendors of email.
 var mail = []vendor{
 	// SendGrid API reference, rate limits; one window for each endpoint
-	{name: "SendGrid", form: EpochSeconds, windows: xRateLimit, headers: refInHeader("X-Message-Id")},
+	{name: "SendGrid", form: EpochSeconds, windows: xRateLimit, refIn: "X-Message-Id"},
 	// mailgun-go errors.go: the reset is a float
 	{name: "Mailgun", form: EpochSeconds, windows: xRateLimit, peek: refusals, body: waitAt("retry-seconds")},
-	{name: "Postmark", windows: silent, peek: answers, body: readPostmark},
+	{name: "Postmark", peek: answers, body: readPostmark},
 	// https://resend.com/docs/api-reference/rate-limit
 	{name: "Resend", form: DeltaSeconds, windows: rateLimit, peek: refusals, body: readResend},
 	{name: "Brevo", also: []string{"sendinblue"}, form: DeltaSeconds,
 		windows: []family{{limit: "X-Sib-Ratelimit-Limit", remaining: "X-Sib-Ratelimit-Remaining", reset: "X-Sib-Ratelimit-Reset"}}},
 	// https://emailit.com/docs/kb/429-rate-limit-exceeded.md; the day is UTC
 	{name: "Emailit", peek: refusals, body: readEmailit},
-}
-
-// refInHeader returns a reader of an id that a good answer has in a header.
-func refInHeader(key string) func(Reading, Answer) Reading {
-	return func(r Reading, a Answer) Reading {
-		if a.Status < 300 {
-			r.Ref = id(first(a.Header, key))
-		}
-		return r
-	}
 }
 
 // waitAt returns a reader of a refusal that has the seconds to wait at path.
@@ -90,6 +80,6 @@ func readEmailit(r Reading, a Answer) Reading {
 			r.hint(waitSeconds(v.text()))
 		}
 	}
-	r.add(w)
+	r.add(&w)
 	return r
 }

@@ -26,7 +26,7 @@ var messaging = []vendor{
 	{name: "Africa's Talking", peek: answers, body: readAfricasTalking},
 	// http://dev.bandwidth.com/v2-messaging/errors/tooManyReq.html
 	{name: "Bandwidth", peek: refusals, body: policyAt("type")},
-	{name: "Phone.com", form: EpochSeconds, peek: refusals, body: readPhoneCom},
+	{name: "Phone.com", form: EpochSeconds, windows: rateLimit, peek: refusals, body: readPhoneCom},
 	{name: "8x8"},
 	{name: "SignalWire"},
 	{name: "LINE", peek: refusals, body: readLINE},
@@ -279,7 +279,7 @@ func readPhoneCom(r Reading, a Answer) Reading {
 			r.hint(waitSeconds(v.text()))
 		}
 	}
-	r.add(w)
+	r.add(&w)
 	return r
 }
 

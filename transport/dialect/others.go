@@ -5,7 +5,9 @@ import "strings"
 // others are vendors of whom little is known but the unit of a header or the shape of a
 // refusal.
 var others = []vendor{
-	{name: "RapidAPI", windows: silent, headers: rapidAPIWindows},
+	{name: "RapidAPI", form: DeltaSeconds, naming: naming{prefix: "X-Ratelimit-"}, windows: []family{
+		{name: "requests", limit: "X-Ratelimit-Requests-Limit", remaining: "X-Ratelimit-Requests-Remaining", reset: "X-Ratelimit-Requests-Reset"},
+	}},
 	{name: "Exact Online", also: []string{"exact"}, form: EpochMillis, limits: []int{503}, windows: []family{
 		{name: "daily", limit: "X-Ratelimit-Limit", remaining: "X-Ratelimit-Remaining", reset: "X-Ratelimit-Reset"},
 		{name: "minutely", limit: "X-Ratelimit-Minutely-Limit", remaining: "X-Ratelimit-Minutely-Remaining", reset: "X-Ratelimit-Minutely-Reset"},
@@ -22,7 +24,7 @@ var others = []vendor{
 	{name: "Sine", form: DeltaSeconds, windows: xRateLimit},
 	// X-Rate-Limit-Interval is the length of the window
 	{name: "Crossref", windows: xRateLimitAlt},
-	{name: "Oracle", peek: 0, headers: oracleWaits},
+	{name: "Oracle", refusal: oracleWaits},
 	{name: "Unkey", peek: refusals | answers, body: readUnkey},
 	{name: "Sendbird", peek: refusals, body: waitAt("retry_after")},
 	{name: "Marketo", peek: answers, body: readMarketo},
@@ -30,7 +32,7 @@ var others = []vendor{
 	{name: "CrowdStrike", form: EpochSeconds, windows: xRateLimit, hints: []hint{{"X-Ratelimit-Retryafter", EpochSeconds}}},
 	{name: "Help Scout", windows: []family{{limit: "X-Ratelimit-Limit-Minute", remaining: "X-Ratelimit-Remaining-Minute"}},
 		hints: []hint{{"X-Ratelimit-Retry-After", DeltaSeconds}}},
-	{name: "Datadog", form: DeltaSeconds, windows: xRateLimit, headers: datadogName},
+	{name: "Datadog", form: DeltaSeconds, windows: xRateLimit, nameIn: "X-Ratelimit-Name"},
 	{name: "Perforce", form: DeltaSeconds, windows: xRateLimit},
 	{name: "ShipStation", form: DeltaSeconds, windows: xRateLimitAlt},
 	{name: "Teamtailor", form: DeltaSeconds, windows: xRateLimitAlt},
@@ -39,13 +41,6 @@ var others = []vendor{
 	{name: "Fathom", form: EpochSeconds, windows: rateLimit},
 	{name: "RocketReach"}, // Retry-After is an instant
 	{name: "StoreLeads"},
-}
-
-func rapidAPIWindows(r Reading, a Answer) Reading {
-	if a.Status >= 400 || has(a.Header, "X-Ratelimit-Requests-Limit", "X-Ratelimit-Requests-Remaining") {
-		r.named(&clock{h: a.Header, now: a.Now}, "X-Ratelimit-", false, DeltaSeconds)
-	}
-	return r
 }
 
 // readAkamai reads a refusal that tells its limit in the body.
@@ -62,7 +57,7 @@ func readAkamai(r Reading, a Answer) Reading {
 			w.setReset(c, v.text(), Auto)
 		}
 	}
-	r.add(w)
+	r.add(&w)
 	return r
 }
 
@@ -82,15 +77,12 @@ func readAllo(r Reading, a Answer) Reading {
 			w.Name = word(v)
 		}
 	}
-	r.add(w)
+	r.add(&w)
 	return r
 }
 
 // oracleWaits reads the milliseconds of "RequestLimit-<name>-RetryAfter".
 func oracleWaits(r Reading, a Answer) Reading {
-	if a.Status < 400 {
-		return r
-	}
 	c := &clock{h: a.Header, now: a.Now}
 	for key, lines := range a.Header {
 		if strings.HasPrefix(key, "Requestlimit-") && strings.HasSuffix(key, "-Retryafter") {
@@ -115,7 +107,7 @@ func readUnkey(r Reading, a Answer) Reading {
 			w.setReset(c, v.text(), EpochMillis)
 		}
 	}
-	r.add(w)
+	r.add(&w)
 	return r
 }
 
@@ -130,13 +122,6 @@ func readMarketo(r Reading, a Answer) Reading {
 	case "615":
 		r.throttle("body")
 		r.Policy = "concurrency"
-	}
-	return r
-}
-
-func datadogName(r Reading, a Answer) Reading {
-	if r.Window.Known != 0 {
-		r.Window.Name = word(first(a.Header, "X-Ratelimit-Name"))
 	}
 	return r
 }

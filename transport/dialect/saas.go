@@ -9,17 +9,17 @@ import (
 // saas are payments, shops, code, chat and business software.
 var saas = []vendor{
 	// https://docs.stripe.com/rate-limits
-	{name: "Stripe", windows: silent, peek: refusals, headers: stripeReason, body: readStripe},
+	{name: "Stripe", peek: refusals, refusal: stripeReason, body: readStripe},
 	// https://shopify.dev/docs/api/admin-rest/usage/rate-limits
-	{name: "Shopify REST", windows: silent, headers: shopifyCalls},
-	{name: "Shopify", also: []string{"shopifygraphql"}, windows: silent, peek: refusals | answers, headers: shopifyCalls, body: readShopify},
+	{name: "Shopify REST", headers: shopifyCalls},
+	{name: "Shopify", also: []string{"shopifygraphql"}, peek: refusals | answers, headers: shopifyCalls, body: readShopify},
 	// https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
-	{name: "GitHub", form: EpochSeconds, windows: xRateLimit, peek: refusals, headers: gitHubResource, body: readGitHub, keeps: true},
+	{name: "GitHub", form: EpochSeconds, windows: xRateLimit, peek: refusals, nameIn: "X-Ratelimit-Resource", refusal: gitHubRefusal, body: readGitHub, keeps: true},
 	// https://docs.slack.dev/apis/web-api/rate-limits; per method, workspace and app
-	{name: "Slack", windows: silent, peek: answers, body: readSlack},
+	{name: "Slack", peek: answers, body: readSlack},
 	// https://discord.com/developers/docs/topics/rate-limits
 	{name: "Discord", form: DeltaSeconds, windows: []family{{limit: "X-Ratelimit-Limit", remaining: "X-Ratelimit-Remaining", reset: "X-Ratelimit-Reset-After"}},
-		peek: refusals, headers: discordScope, body: readDiscord},
+		peek: refusals, nameIn: "X-Ratelimit-Bucket", refusal: discordScope, body: readDiscord},
 	// https://docs.x.com/fundamentals/rate-limits; 420 is of old
 	{name: "X", also: []string{"twitter", "xtwitter"}, form: EpochSeconds, limits: []int{420}, peek: refusals, body: readX, windows: []family{
 		families[2],
@@ -32,9 +32,9 @@ var saas = []vendor{
 		{name: "interval", limit: "X-Hubspot-Ratelimit-Max", remaining: "X-Hubspot-Ratelimit-Remaining"},
 		{name: "secondly", limit: "X-Hubspot-Ratelimit-Secondly", remaining: "X-Hubspot-Ratelimit-Secondly-Remaining"},
 	}},
-	{name: "Salesforce", windows: silent, peek: refusals, headers: salesforceUsage, body: readSalesforce, keeps: true},
+	{name: "Salesforce", peek: refusals, headers: salesforceUsage, body: readSalesforce, keeps: true},
 	// https://developer.atlassian.com/cloud/jira/platform/rate-limiting/
-	{name: "Jira Cloud", also: []string{"jira", "atlassian"}, windows: xRateLimit, headers: jiraReason},
+	{name: "Jira Cloud", also: []string{"jira", "atlassian"}, windows: xRateLimit, refusal: jiraReason},
 	// https://developer.zendesk.com/api-reference/introduction/rate-limits/
 	{name: "Zendesk", form: DeltaSeconds, headers: zendeskEndpoints, windows: []family{
 		{name: "account", limit: "X-Rate-Limit", remaining: "X-Rate-Limit-Remaining", reset: "Ratelimit-Reset"},
@@ -43,11 +43,14 @@ var saas = []vendor{
 	// https://developer.okta.com/docs/reference/rl-best-practices/: its Date is more reliable than any clock
 	{name: "Okta", form: EpochSeconds, windows: xRateLimitAlt},
 	// https://developers.notion.com/reference/request-limits; 529 is overload
-	{name: "Notion", windows: silent, limits: []int{529}, peek: refusals, body: policyAt("additional_data.rate_limit_reason")},
+	{name: "Notion", limits: []int{529}, peek: refusals, body: policyAt("additional_data.rate_limit_reason")},
 	{name: "Reddit", form: DeltaSeconds, windows: []family{{remaining: "X-Ratelimit-Remaining", reset: "X-Ratelimit-Reset"}}},
 	// https://developer.monday.com/api-reference/docs/rate-limits
 	{name: "monday.com", also: []string{"monday"}, peek: refusals | answers, body: readMonday},
-	{name: "Linear", form: EpochMillis, windows: silent, peek: refusals, headers: linearWindows, body: readLinear},
+	{name: "Linear", form: EpochMillis, peek: refusals, refusal: linearRefusal, body: readLinear, naming: naming{prefix: "X-Ratelimit-"}, windows: []family{
+		{name: "requests", limit: "X-Ratelimit-Requests-Limit", remaining: "X-Ratelimit-Requests-Remaining", reset: "X-Ratelimit-Requests-Reset"},
+		{name: "complexity", limit: "X-Ratelimit-Complexity-Limit", remaining: "X-Ratelimit-Complexity-Remaining", reset: "X-Ratelimit-Complexity-Reset", unit: "points"},
+	}},
 }
 
 func stripeReason(r Reading, a Answer) Reading {
@@ -83,7 +86,7 @@ func shopifyCalls(r Reading, a Answer) Reading {
 	var w Window
 	if used, limit, ok := strings.Cut(first(a.Header, "X-Shopify-Shop-Api-Call-Limit"), "/"); ok {
 		w.setUsed(used, limit)
-		r.add(w)
+		r.add(&w)
 	}
 	return r
 }
@@ -109,7 +112,7 @@ func readShopify(r Reading, a Answer) Reading {
 			rate, _ = parseCount(v.text())
 		}
 	}
-	r.add(w)
+	r.add(&w)
 	missing := cost - w.Remaining
 	if r.Throttled && w.Known&HasRemaining != 0 && missing > 0 && rate > 0 && missing < int64(longest/time.Second) {
 		r.hint(time.Duration((missing*int64(time.Second)+rate-1)/rate), true)
@@ -117,12 +120,9 @@ func readShopify(r Reading, a Answer) Reading {
 	return r
 }
 
-// gitHubResource names the limit, and tells a used up one and a secondary one from a
-// permission that lacks: all are 403.
-func gitHubResource(r Reading, a Answer) Reading {
-	if r.Window.Known != 0 {
-		r.Window.Name = word(first(a.Header, "X-Ratelimit-Resource"))
-	}
+// gitHubRefusal tells a limit that is used up, and a secondary one, from a permission
+// that lacks: all are 403.
+func gitHubRefusal(r Reading, a Answer) Reading {
 	switch {
 	case a.Status == http.StatusUnauthorized: // counts for the address, not for the account
 		r.Window = Window{}
@@ -163,7 +163,6 @@ func readSlack(r Reading, a Answer) Reading {
 // discordScope reads whom the limit concerns: one route, or the whole bot.
 func discordScope(r Reading, a Answer) Reading {
 	if !r.Throttled {
-		r.Policy = word(first(a.Header, "X-Ratelimit-Bucket"))
 		return r
 	}
 	r.Policy, r.Scope = word(first(a.Header, "X-Ratelimit-Scope")), "route"
@@ -222,13 +221,17 @@ func readHubSpot(r Reading, a Answer) Reading {
 // salesforceUsage reads "api-usage=25/5000; per-app-api-usage=17/250(appName=x)": used
 // and limit of a rolling day.
 func salesforceUsage(r Reading, a Answer) Reading {
-	for part := range strings.SplitSeq(first(a.Header, "Sforce-Limit-Info"), ";") {
+	info := first(a.Header, "Sforce-Limit-Info")
+	if info == "" {
+		return r
+	}
+	for part := range strings.SplitSeq(info, ";") {
 		name, pair, _ := strings.Cut(trim(part), "=")
 		used, limit, _ := strings.Cut(pair, "/")
 		limit, _, _ = strings.Cut(limit, "(")
 		w := Window{Name: word(name)}
 		w.setUsed(used, limit)
-		r.add(w)
+		r.add(&w)
 	}
 	return r
 }
@@ -284,6 +287,9 @@ func jiraReason(r Reading, a Answer) Reading {
 // name: "Zendesk-RateLimit-Tickets-Index: total=100; remaining=99; resets=41".
 func zendeskEndpoints(r Reading, a Answer) Reading {
 	const prefix = "Zendesk-Ratelimit-"
+	if r.Window.Known == 0 && a.Status < 400 {
+		return r
+	}
 	c := &clock{h: a.Header, now: a.Now}
 	for key, lines := range a.Header {
 		name, ok := strings.CutPrefix(key, prefix)
@@ -301,7 +307,7 @@ func zendeskEndpoints(r Reading, a Answer) Reading {
 				w.setReset(c, v, DeltaSeconds)
 			}
 		}
-		r.add(w)
+		r.add(&w)
 		if r.Throttled && w.Exhausted() {
 			r.Scope = "endpoint"
 		}
@@ -327,11 +333,7 @@ func readMonday(r Reading, a Answer) Reading {
 	return r
 }
 
-func linearWindows(r Reading, a Answer) Reading {
-	if a.Status < 400 && !has(a.Header, "X-Ratelimit-Requests-Limit", "X-Ratelimit-Requests-Remaining", "X-Ratelimit-Complexity-Limit", "X-Ratelimit-Complexity-Remaining") {
-		return r
-	}
-	r.named(&clock{h: a.Header, now: a.Now}, "X-Ratelimit-", false, EpochMillis)
+func linearRefusal(r Reading, a Answer) Reading {
 	if a.Status == http.StatusBadRequest && r.exhausted() {
 		r.throttle("headers")
 	}

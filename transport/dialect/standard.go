@@ -63,9 +63,7 @@ func (r *Reading) status(c *clock, status int, hints []hint, limits []int) {
 // is there, those of a refusal all, since one of them is the reason.
 func (r *Reading) standardWindows(c *clock, form Form, refused bool) {
 	for i := range families {
-		if w, ok := families[i].window(c, form, refused); ok {
-			r.add(w)
-		}
+		families[i].read(r, c, form, refused)
 		if i == 0 && (refused || r.Window.Known == 0) {
 			r.ietf(c)
 		}
@@ -107,7 +105,7 @@ func (r *Reading) finish(c *clock, rejected bool) {
 	if r.Window.Known == 0 {
 		return
 	}
-	if rejected && !r.Throttled || cached(c.h) {
+	if rejected && !r.Throttled || c.cached() {
 		r.Window, r.Windows = Window{}, nil
 		return
 	}

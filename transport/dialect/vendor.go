@@ -9,6 +9,9 @@ import (
 // For returns the dialect of a vendor, by any usual spelling of its name: "Twilio",
 // "ip-api.com", "X (Twitter)", "azure-openai". A vendor that is not known speaks
 // [Standard]. [Vendors] lists the known ones.
+//
+// Beside [Whole], these scopes are named: "route" (Discord), "endpoint" (Stripe, Zendesk,
+// Jira) and "object" (Stripe, Jira: one payment or issue that is busy).
 func For(name string) Dialect {
 	for _, alias := range spellings(name) {
 		for _, group := range known {
@@ -65,8 +68,11 @@ type vendor struct {
 	also []string
 	// form is what a bare number in a reset header is.
 	form Form
-	// windows are the header names of its limits. Nil: those that everybody may use.
+	// windows are the header names of its limits. A vendor without any may still say
+	// something in a refusal, under the names that everybody may use.
 	windows []family
+	// naming is how it makes up further names, if it does.
+	naming naming
 	// hints are headers that ask to wait, beside the usual ones.
 	hints []hint
 	// limits are statuses that mean a limit, beside 429.
@@ -75,9 +81,13 @@ type vendor struct {
 	peek peek
 	// ref is where the body has the vendor's id of what was billed.
 	ref string
-	// headers and body read what only this vendor sends. They get the Reading so far
-	// and return it completed; by value, so that it stays on the stack.
-	headers, body func(Reading, Answer) Reading
+	// refIn is the header that has the id instead, nameIn the one that has the name of
+	// the limit.
+	refIn, nameIn string
+	// headers reads what only this vendor sends, refusal what it sends from status 400
+	// on, body what it says there. They get the Reading so far and return it completed,
+	// by value, so that it stays on the stack.
+	headers, refusal, body func(Reading, Answer) Reading
 	// billed is the vendor's rule by status, where it states one.
 	billed func(status int) Billed
 	// keeps says that a 403 tells of limits as well as any other answer.
@@ -104,7 +114,8 @@ func (v *vendor) WantsBody(status int, h http.Header) bool {
 	case status >= 400:
 		return v.peek&refusals != 0 && !strings.HasPrefix(first(h, "Content-Type"), "text/event-stream")
 	case status >= 200 && status < 300 && v.peek&answers != 0:
-		return speaks(first(h, "Content-Type")) && len(first(h, "Content-Length")) <= len("65536")
+		length, _ := parseCount(first(h, "Content-Length"))
+		return speaks(first(h, "Content-Type")) && length <= maxBody
 	default:
 		return false
 	}
@@ -123,25 +134,45 @@ func (v *vendor) Read(a Answer) (r Reading) {
 	if v.billed != nil {
 		r.Billed = v.billed(a.Status)
 	}
-	if v.windows == nil {
-		r.standardWindows(c, v.form, a.Status >= 400)
-	}
-	for i := range v.windows {
-		if w, ok := v.windows[i].window(c, v.form, a.Status >= 400); ok {
-			r.add(w)
-		}
-	}
+	r.vendorWindows(c, v, a.Status >= 400)
 	if v.headers != nil {
 		r = v.headers(r, a)
 	}
-	if len(a.Body) > 0 && v.body != nil {
+	if v.refusal != nil && a.Status >= 400 {
+		r = v.refusal(r, a)
+	}
+	if v.body != nil && len(a.Body) > 0 {
 		r = v.body(r, a)
 	}
-	if len(a.Body) > 0 && v.ref != "" && a.Status < 300 {
-		r.Ref = id(find(a.Body, v.ref))
+	if a.Status < 300 {
+		r.readRef(v, a)
 	}
 	r.finish(c, rejected(a.Status) && !v.keeps)
 	return r
+}
+
+func (r *Reading) vendorWindows(c *clock, v *vendor, refused bool) {
+	if len(v.windows) == 0 && refused {
+		r.standardWindows(c, v.form, refused)
+	}
+	for i := range v.windows {
+		v.windows[i].read(r, c, v.form, refused)
+	}
+	if v.nameIn != "" && r.Window.Known != 0 {
+		r.Window.Name = word(first(c.h, v.nameIn))
+	}
+	if v.naming.prefix != "" && (refused || r.Window.Known != 0) {
+		r.named(c, v.naming, v.form, v.windows)
+	}
+}
+
+func (r *Reading) readRef(v *vendor, a Answer) {
+	switch {
+	case v.refIn != "":
+		r.Ref = id(first(a.Header, v.refIn))
+	case v.ref != "" && len(a.Body) > 0:
+		r.Ref = id(find(a.Body, v.ref))
+	}
 }
 
 // find returns the text of the first scalar at path.

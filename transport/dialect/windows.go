@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 )
@@ -15,8 +14,6 @@ type family struct {
 	policy string
 	// after is a header with the seconds to the reset, asked for where reset is absent.
 	after string
-	// form is what a bare number in reset is, if not what the vendor's others are.
-	form Form
 	// unit is what is counted; see [Window].
 	unit string
 }
@@ -28,34 +25,40 @@ var families = [...]family{
 	{limit: "X-Rate-Limit-Limit", remaining: "X-Rate-Limit-Remaining", reset: "X-Rate-Limit-Reset"},
 }
 
-// window reads one limit. A reset alone says something only beside a refusal.
-func (f *family) window(c *clock, form Form, refused bool) (w Window, ok bool) {
+// read adds one limit. A reset alone says something only beside a refusal.
+func (f *family) read(r *Reading, c *clock, form Form, refused bool) {
 	limit, remaining := c.h[f.limit], c.h[f.remaining]
 	if len(limit) == 0 && len(remaining) == 0 && !refused {
-		return w, false
+		return
 	}
-	w.Name, w.Unit = f.name, f.unit
+	w := Window{Name: f.name, Unit: f.unit}
 	if len(limit) > 0 {
 		w.setLimit(limit[0])
-		if i := strings.IndexByte(limit[0], ','); i > 0 && w.Name == "" {
-			w.Name = quotaPolicy([]string{limit[0][i+1:]}, w)
-		}
-		if f.policy != "" && w.Name == "" {
-			w.Name = quotaPolicy(c.h[f.policy], w)
-		}
 	}
 	if len(remaining) > 0 {
 		w.setRemaining(remaining[0])
-	}
-	if f.form != Auto {
-		form = f.form
 	}
 	if reset := c.h[f.reset]; len(reset) > 0 {
 		w.setReset(c, reset[0], form)
 	} else if f.after != "" {
 		w.setReset(c, first(c.h, f.after), DeltaSeconds)
 	}
-	return w, w.Known != 0
+	if w.Name == "" && len(limit) > 0 {
+		w.Name = f.policyName(c, limit[0], &w)
+	}
+	r.add(&w)
+}
+
+// policyName finds the policy of the limit, which revision -03 of the IETF draft tells
+// behind it ("100, 100;w=60") and -04 to -06 in a header.
+func (f *family) policyName(c *clock, limit string, w *Window) string {
+	if i := strings.IndexByte(limit, ','); i > 0 {
+		return quotaPolicy([]string{limit[i+1:]}, w)
+	}
+	if f.policy != "" {
+		return quotaPolicy(c.h[f.policy], w)
+	}
+	return ""
 }
 
 func (w *Window) setLimit(s string) {
@@ -93,24 +96,24 @@ const maxWindows = 32
 
 // add takes in one more limit. The same numbers under a second family of names are the
 // same limit.
-func (r *Reading) add(w Window) {
+func (r *Reading) add(w *Window) {
 	switch {
 	case w.Known == 0 || len(r.Windows) == maxWindows:
 	case w.Known == HasReset && r.Window.Known != 0: // part of a limit that has been told
 	case r.Window.Known == 0:
-		r.Window = w
-	case r.Windows == nil && w.Name == r.Window.Name && sameCounts(w, r.Window):
+		r.Window = *w
+	case r.Windows == nil && w.Name == r.Window.Name && sameCounts(w, &r.Window):
 		r.Window.Known |= w.Known
 		r.Window.Reset = max(r.Window.Reset, w.Reset)
 	default:
 		if r.Windows == nil {
 			r.Windows = append(make([]Window, 0, 4), r.Window)
 		}
-		r.Windows = append(r.Windows, w)
+		r.Windows = append(r.Windows, *w)
 	}
 }
 
-func sameCounts(a, b Window) bool {
+func sameCounts(a, b *Window) bool {
 	const counts = HasLimit | HasRemaining
 	return a.Limit == b.Limit && a.Remaining == b.Remaining && a.Known&counts == b.Known&counts
 }
@@ -125,53 +128,60 @@ func (r *Reading) bind() {
 	}
 }
 
-// The families one by one, for vendors that are known to use just one, or none.
+// The families one by one, for vendors that are known to use just one.
 var (
 	xRateLimit    = families[0:1]
 	rateLimit     = families[1:2]
 	xRateLimitAlt = families[2:3]
-	silent        = []family{}
 )
 
-// named reads limits whose names the vendor makes up, between prefix and "-Limit" or,
-// if last, behind "Limit-". The requests come first, the others by name.
-func (r *Reading) named(c *clock, prefix string, last bool, form Form) {
+// naming is how a vendor makes up header names: the name of the limit stands between
+// the prefix and "-Limit" or, if last, behind "Limit-".
+type naming struct {
+	prefix string
+	last   bool
+}
+
+// named reads the limits that have names beside those of the families given, in the
+// order of their names.
+func (r *Reading) named(c *clock, n naming, form Form, but []family) {
 	var names []string
 	for key := range c.h {
-		if name := limitName(key, prefix, last); name != "" && len(names) < maxWindows && !slices.Contains(names, name) {
+		name := n.cut(key)
+		isNamed := func(f family) bool { return strings.EqualFold(f.name, name) }
+		if name != "" && len(names) < maxWindows && !slices.Contains(names, name) && !slices.ContainsFunc(but, isNamed) {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	if i := slices.Index(names, "Requests"); i > 0 {
-		names[0], names[i] = names[i], names[0]
-	}
 	for _, name := range names {
-		f := family{name: word(lowerASCII(name)), unit: unitOfLimit(name), limit: prefix + name + "-Limit", remaining: prefix + name + "-Remaining", reset: prefix + name + "-Reset"}
-		if last {
-			f.limit, f.remaining, f.reset = prefix+"Limit-"+name, prefix+"Remaining-"+name, prefix+"Reset-"+name
-		}
-		if w, ok := f.window(c, form, false); ok {
-			r.add(w)
-		}
+		f := n.family(name)
+		f.read(r, c, form, false)
 	}
 }
 
-// limitName cuts the name of the limit out of a header's name.
-func limitName(key, prefix string, last bool) string {
-	name, ok := strings.CutPrefix(key, prefix)
+func (n naming) family(name string) family {
+	key := func(part string) string {
+		if n.last {
+			return n.prefix + part + "-" + name
+		}
+		return n.prefix + name + "-" + part
+	}
+	return family{name: word(lowerASCII(name)), unit: unitOfLimit(name), limit: key("Limit"), remaining: key("Remaining"), reset: key("Reset")}
+}
+
+// cut cuts the name of the limit out of a header's name.
+func (n naming) cut(key string) string {
+	name, ok := strings.CutPrefix(key, n.prefix)
 	if !ok {
 		return ""
 	}
 	for _, part := range [...]string{"Limit", "Remaining"} {
-		if last {
-			if n, ok := strings.CutPrefix(name, part+"-"); ok {
-				return n
-			}
-			continue
+		if limit, ok := strings.CutPrefix(name, part+"-"); ok && n.last {
+			return limit
 		}
-		if n, ok := strings.CutSuffix(name, "-"+part); ok {
-			return n
+		if limit, ok := strings.CutSuffix(name, "-"+part); ok && !n.last {
+			return limit
 		}
 	}
 	return ""
@@ -187,16 +197,6 @@ func unitOfLimit(name string) string {
 	default:
 		return ""
 	}
-}
-
-// has reports whether one of the fields is there.
-func has(h http.Header, keys ...string) bool {
-	for _, key := range keys {
-		if len(h[key]) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // exhausted reports whether one of the limits has nothing left.
