@@ -135,7 +135,7 @@ func (b *Bucket) resolve(legs []Leg, uses []use, now int64) ([]use, error) {
 	for i := range legs {
 		l := &legs[i]
 		s := b.scopes[l.Key]
-		if s == nil || s.plan == nil || !slices.Equal(s.plan.rates, l.Rates) {
+		if s == nil || s.plan == unasked || !slices.Equal(s.plan.rates, l.Rates) {
 			if err := l.Validate(); err != nil {
 				return nil, fmt.Errorf("throttle: ask: Legs[%d].%w", i, err)
 			}
@@ -179,7 +179,7 @@ func (b *Bucket) adopt(s *scope, l *Leg, uses []use, now int64) *scope {
 		}
 		s = b.newScope(f, l.Key, uses, now)
 	}
-	if s.plan != nil && slices.Equal(s.plan.rates, l.Rates) {
+	if s.plan != unasked && slices.Equal(s.plan.rates, l.Rates) {
 		return s
 	}
 	waiting := s.x != nil && len(s.x.flows) > 0

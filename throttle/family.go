@@ -39,11 +39,11 @@ func (b *Bucket) newScope(f *family, key string, uses []use, now int64) *scope {
 	if f.n >= limit {
 		f.spilled++
 		if f.overflow == nil {
-			f.overflow = &scope{key: overflowKey}
+			f.overflow = &scope{key: overflowKey, plan: unasked}
 		}
 		return f.overflow
 	}
-	s := &scope{key: key}
+	s := &scope{key: key, plan: unasked}
 	if b.scopes == nil {
 		b.scopes = make(map[string]*scope)
 	}
@@ -106,9 +106,6 @@ func (b *Bucket) idle(s *scope, now int64) bool {
 				return false
 			}
 		}
-	}
-	if s.plan == nil {
-		return true
 	}
 	for i, r := range s.plan.tokens {
 		if s.tokens(i).TokensAt(b.timeOf(now)) < float64(r.burst()) {

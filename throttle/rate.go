@@ -69,7 +69,11 @@ type plan struct {
 	most   int    // the heaviest turn that all rates can admit
 }
 
-var noPlan = &plan{most: maxTurns}
+// noPlan is that of scopes without a rate, unasked that of scopes known from Cap only.
+var (
+	noPlan  = &plan{most: maxTurns}
+	unasked = &plan{most: maxTurns}
+)
 
 func newPlan(rates []Rate) *plan {
 	if len(rates) == 0 {

@@ -97,10 +97,7 @@ func (s *scope) tokens(i int) *rate.Limiter {
 // the same period and kind; any other starts empty, except in a scope that nobody
 // asked for before.
 func (b *Bucket) replan(s *scope, p *plan, now int64) {
-	fresh := s.plan == nil
-	if fresh {
-		s.plan = noPlan
-	}
+	fresh := s.plan == unasked
 	if s.x != nil {
 		b.refresh(s, now)
 	}

@@ -158,6 +158,24 @@ type Limiter interface {
 	Cap(ctx context.Context, c Cap) error
 }
 
+// Informer is a Limiter that tells its state. [Bucket] is one.
+type Informer interface {
+	// Stats returns the state of the first leg and of the scopes beside it.
+	Stats(firstKey string) Stats
+	// Forecast says when the turn of a would come, or why it would be refused. It takes
+	// nothing.
+	Forecast(a Ask) (Forecast, error)
+}
+
+// Tuner is a Limiter that can be told of new limits before the next Ask. [Bucket] is one.
+type Tuner interface {
+	// Set takes over the rates and slots of l for those who wait already.
+	Set(l Leg) error
+	// Adjust corrects what the turn took from the rates of one of its scopes, once its
+	// real weight is known: the difference is given back, or taken as debt.
+	Adjust(t Turn, key string, weight int)
+}
+
 // Owner is the part of a Limiter that takes turns back.
 type Owner interface {
 	// CancelTurn gives a turn back whose call was never sent: its tokens and slots

@@ -14,7 +14,7 @@ type turn struct {
 	next uint32 // in the free list
 	n    int32
 	few  [2]share
-	more []share // when there are more legs than few holds
+	more []share // used when there are more legs than few holds
 }
 
 // share is what a turn has of one scope.
@@ -36,15 +36,15 @@ func (t *turns) add(n int) (uint64, []share) {
 	e := &t.slab[i]
 	t.free = e.next
 	e.n = int32(n)
-	if n > len(e.few) {
+	if n > cap(e.more) && n > len(e.few) {
 		e.more = make([]share, n)
 	}
 	return uint64(e.gen)<<32 | uint64(i+1), e.shares()
 }
 
 func (e *turn) shares() []share {
-	if e.more != nil {
-		return e.more
+	if int(e.n) > len(e.few) {
+		return e.more[:e.n]
 	}
 	return e.few[:e.n]
 }
@@ -60,7 +60,8 @@ func (t *turns) get(id uint64) *turn {
 
 // drop forgets a turn.
 func (t *turns) drop(id uint64, e *turn) {
-	*e = turn{gen: e.gen + 1, next: t.free}
+	clear(e.more)
+	*e = turn{gen: e.gen + 1, next: t.free, more: e.more}
 	t.free = uint32(id)
 }
 

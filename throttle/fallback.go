@@ -1,0 +1,149 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+const (
+	probeEvery = time.Second
+	maxPending = 1000
+)
+
+// Fallback returns a Limiter that uses shared, and local while shared answers with
+// [ErrUnavailable]: give local this process' part of the rates. After a failure local
+// serves for a second; then one call tries shared again, and with the first answer all
+// go back. Caps go to both; gates that shared did not hear of are told when it is back.
+// What a local bucket starts meanwhile, shared does not count.
+//
+// The Limiter has a method Degraded() bool, which reports whether local is in use.
+func Fallback(shared, local Limiter) Limiter { return &fallback{shared: shared, local: local} }
+
+type fallback struct {
+	shared, local Limiter
+
+	mu       sync.Mutex
+	degraded bool
+	probing  bool           // a call of the degraded state is on its way to shared
+	retryAt  time.Time      // when the next may go
+	pending  map[string]Cap // the latest gate of each scope that shared does not know
+}
+
+// Degraded reports whether the local limiter is in use.
+func (f *fallback) Degraded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.degraded
+}
+
+// Wait implements [Limiter].
+func (f *fallback) Wait(ctx context.Context, a Ask) (Turn, error) {
+	begin := time.Now()
+	if !f.useShared(begin) {
+		return f.local.Wait(ctx, a)
+	}
+	ask := a
+	ask.OnQueue = func(c Forecast) { // it queues, so it answers
+		f.answered(ctx)
+		if a.OnQueue != nil {
+			a.OnQueue(c)
+		}
+	}
+	turn, err := f.shared.Wait(ctx, ask)
+	if !errors.Is(err, ErrUnavailable) {
+		f.returned(ctx, err)
+		return turn, err
+	}
+	f.failed()
+	a.MaxWait = max(0, a.MaxWait-time.Since(begin))
+	return f.local.Wait(ctx, a)
+}
+
+// Cap implements [Limiter]. It fails when shared did not take the cap.
+func (f *fallback) Cap(ctx context.Context, c Cap) error {
+	if err := f.local.Cap(ctx, c); err != nil {
+		return err
+	}
+	if !f.useShared(time.Now()) {
+		f.remember(c)
+		return nil
+	}
+	err := f.shared.Cap(ctx, c)
+	if errors.Is(err, ErrUnavailable) {
+		f.failed()
+		f.remember(c)
+		return err
+	}
+	f.returned(ctx, err)
+	return err
+}
+
+// useShared reports whether a call goes to shared: all do, but one a second while it
+// is down.
+func (f *fallback) useShared(now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.degraded {
+		return true
+	}
+	if f.probing || now.Before(f.retryAt) {
+		return false
+	}
+	f.probing = true
+	return true
+}
+
+func (f *fallback) failed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.degraded, f.probing = true, false
+	f.retryAt = time.Now().Add(probeEvery)
+}
+
+// returned ends a call to shared. One that the caller gave up says nothing.
+func (f *fallback) returned(ctx context.Context, err error) {
+	if err != nil && ctx.Err() != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.probing = false
+		return
+	}
+	f.answered(ctx)
+}
+
+// answered goes back to shared, and tells it the gates that it missed first.
+func (f *fallback) answered(ctx context.Context) {
+	f.mu.Lock()
+	missed := f.pending
+	f.pending = nil
+	f.mu.Unlock()
+	for _, c := range missed {
+		if err := f.shared.Cap(ctx, c); err != nil {
+			f.remember(c)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.degraded, f.probing = false, false
+}
+
+// remember keeps a gate for shared. Caps are not kept: their counts would be wrong.
+func (f *fallback) remember(c Cap) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c.Reopen {
+		delete(f.pending, c.Key)
+		return
+	}
+	old, known := f.pending[c.Key]
+	if c.N > 0 || c.Until.IsZero() || known && old.Until.After(c.Until) || !known && len(f.pending) >= maxPending {
+		return
+	}
+	if f.pending == nil {
+		f.pending = map[string]Cap{}
+	}
+	c.Turn = Turn{}
+	f.pending[c.Key] = c
+}
