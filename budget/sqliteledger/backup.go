@@ -3,26 +3,64 @@ package sqliteledger
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
+	"path/filepath"
 )
 
-// Backup writes a copy of the ledger to a file that does not exist yet, while it is in
-// use. The copy is one instant of the ledger, and a ledger itself; it is readable for
-// its owner alone.
+// Backup writes a copy of the ledger to a file that does not exist yet, while processes
+// go on using it. The copy is one instant of the ledger and a ledger itself, on the
+// disk when Backup returns, and readable for its owner alone. Calls that were in flight
+// at that instant are presumed when the copy is opened.
 func (l *Ledger) Backup(ctx context.Context, file string) error {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return err
+	err = l.copyTo(ctx, file)
+	if err == nil {
+		err = errors.Join(f.Sync(), syncDir(filepath.Dir(file)))
 	}
-	err = l.read(ctx, func(c *conn) { c.exec("VACUUM INTO ?", file) })
-	if err != nil {
+	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(file))
 	}
 	return nil
+}
+
+func (l *Ledger) copyTo(ctx context.Context, file string) error {
+	l.reading.Lock()
+	defer l.reading.Unlock()
+	if l.reader == nil {
+		return &Error{Path: l.path, Fault: Closed}
+	}
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: file}
+	backup, err := l.reader.BackupInit("main", uri.String())
+	if err != nil {
+		return l.fault(err)
+	}
+	const pages = 1000
+	for done := false; !done && err == nil; {
+		if err = context.Cause(ctx); err == nil {
+			done, err = backup.Step(pages)
+		}
+	}
+	if err = errors.Join(err, backup.Close()); err != nil {
+		return l.fault(err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

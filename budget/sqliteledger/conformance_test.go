@@ -36,5 +36,5 @@ func (l *Ledger) crash(t testing.TB) {
 	<-l.done
 	require.NoError(t, l.presence.file.Close())
 	l.presence = nil
-	require.NoError(t, l.release())
+	_ = l.release() // the disk may be gone
 }

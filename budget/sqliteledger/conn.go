@@ -133,12 +133,16 @@ func (c *conn) insert(sql string, args ...any) int64 {
 
 // query calls row for every row of the result.
 func (c *conn) query(row func(*sqlite3.Stmt), sql string, args ...any) {
+	c.scan(func(s *sqlite3.Stmt) bool { row(s); return true }, sql, args...)
+}
+
+// scan calls row for the rows of the result until it returns false.
+func (c *conn) scan(row func(*sqlite3.Stmt) bool, sql string, args ...any) {
 	s := c.stmt(sql, args...)
 	if s == nil {
 		return
 	}
-	for s.Step() {
-		row(s)
+	for s.Step() && row(s) {
 	}
 	err := s.Err()
 	if reset := s.Reset(); err == nil {
@@ -153,6 +157,12 @@ func (c *conn) query(row func(*sqlite3.Stmt), sql string, args ...any) {
 func (c *conn) number(sql string, args ...any) (n int64) {
 	c.query(func(s *sqlite3.Stmt) { n = s.ColumnInt64(0) }, sql, args...)
 	return n
+}
+
+// text returns the one text of a query.
+func (c *conn) text(sql string, args ...any) (text string) {
+	c.query(func(s *sqlite3.Stmt) { text = s.ColumnText(0) }, sql, args...)
+	return text
 }
 
 // take returns the first error of the statements since the last call, and forgets it.

@@ -8,8 +8,8 @@ import (
 	"github.com/outlay-go/outlay/budget"
 )
 
-// purgeStep bounds the entries that one group looks at to forget closed holds.
-const purgeStep = 2000
+// upkeepStep bounds the entries that one group looks at beside its work.
+const upkeepStep = 2000
 
 // upkeep does, once a second and while groups are written anyway, what nobody waits for.
 func (b *books) upkeep() {
@@ -18,30 +18,46 @@ func (b *books) upkeep() {
 	}
 	b.recoverDead()
 	b.purge()
+	b.compact(b.now.Add(-keepEntries))
 }
 
 // purge forgets closed holds. It follows the entries that closed them, which are in the
-// order of time, so that it never searches: meta remembers how far all processes came.
+// order of time, so that it never searches.
 func (b *books) purge() {
-	from := b.number("SELECT value FROM meta WHERE key='purged'")
-	to, seen := from, 0
 	before := b.now.Add(-keepClosed).UnixMilli()
-	var ids []budget.HoldID
-	b.query(func(s *sqlite3.Stmt) {
-		to, seen = s.ColumnInt64(0), seen+1
-		if s.ColumnType(1) != sqlite3.NULL {
-			ids = append(ids, budget.HoldID{Boot: uint64(s.ColumnInt64(1)), Seq: uint64(s.ColumnInt64(2))})
-		}
-	}, `SELECT id, boot, seq FROM (SELECT id, boot, seq, at FROM entry WHERE id>? ORDER BY id LIMIT ?) WHERE at<=?`,
-		from, purgeStep, before)
-	b.behind = seen == purgeStep
-	if to == from {
-		return
-	}
+	from := b.meta("purged")
+	to, ids := b.entriesUntil(from, before)
 	for _, id := range ids {
 		b.exec("DELETE FROM hold WHERE boot=? AND seq=? AND ended<=?", int64(id.Boot), int64(id.Seq), before)
 	}
-	b.exec("INSERT INTO meta(key, value) VALUES('purged', ?) ON CONFLICT DO UPDATE SET value=excluded.value", to)
+	b.behind = len(ids) == upkeepStep
+	if to > from {
+		b.setMeta("purged", to)
+	}
+}
+
+// entriesUntil returns the holds of the entries after the id from and until an instant,
+// and the id of the last of them; a step at most.
+func (b *books) entriesUntil(from, before int64) (to int64, ids []budget.HoldID) {
+	to = from
+	b.scan(func(s *sqlite3.Stmt) bool {
+		if s.ColumnInt64(1) > before {
+			return false
+		}
+		to = s.ColumnInt64(0)
+		ids = append(ids, budget.HoldID{Boot: uint64(s.ColumnInt64(2)), Seq: uint64(s.ColumnInt64(3))})
+		return true
+	}, "SELECT id, at, boot, seq FROM entry WHERE id>? ORDER BY id LIMIT ?", from, upkeepStep)
+	return to, ids
+}
+
+// meta is how far a background task came, for all processes.
+func (b *books) meta(key string) int64 {
+	return b.number("SELECT value FROM meta WHERE key=?", key)
+}
+
+func (b *books) setMeta(key string, value int64) {
+	b.exec("INSERT INTO meta(key, value) VALUES(?,?) ON CONFLICT DO UPDATE SET value=excluded.value", key, value)
 }
 
 // expire forgets presumed holds whose windows ended long ago. Their money stays spent.

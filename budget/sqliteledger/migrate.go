@@ -1,8 +1,9 @@
 package sqliteledger
 
 import (
+	"crypto/rand"
 	"fmt"
-	"math/rand/v2"
+	mathrand "math/rand/v2"
 	"os"
 
 	"github.com/ncruces/go-sqlite3"
@@ -66,7 +67,7 @@ func (c *conn) migrate(path string) error {
 		}
 	}
 	if version == 0 {
-		c.exec("INSERT INTO meta(key, value) VALUES('ledger', ?)", fmt.Sprintf("%08x", rand.Uint32()))
+		c.exec("INSERT INTO meta(key, value) VALUES('ledger', ?), ('key', ?)", fmt.Sprintf("%08x", mathrand.Uint32()), rand.Text())
 	}
 	c.exec(fmt.Sprintf("PRAGMA application_id=%d", applicationID))
 	c.exec(fmt.Sprintf("PRAGMA user_version=%d", len(migrations)))

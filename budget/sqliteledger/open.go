@@ -16,6 +16,7 @@ import (
 // file.
 type Ledger struct {
 	path     string
+	id, key  string // drawn when the file was made
 	wait     time.Duration
 	clock    *budget.Clock
 	presence *presence
@@ -43,6 +44,7 @@ type Ledger struct {
 var (
 	_ budget.Ledger   = (*Ledger)(nil)
 	_ budget.Operator = (*Ledger)(nil)
+	_ budget.Keyed    = (*Ledger)(nil)
 )
 
 // Options are for those who need more than [Open]. The zero Options are what Open uses.
@@ -127,6 +129,7 @@ func (l *Ledger) enter() error {
 		return err
 	}
 	b.exec("INSERT INTO owner(id, pid, opened) VALUES(?,?,?)", b.owner, os.Getpid(), b.now.UnixMilli())
+	l.id, l.key = b.text("SELECT value FROM meta WHERE key='ledger'"), b.text("SELECT value FROM meta WHERE key='key'")
 	b.expire()
 	if err := b.commit(); err != nil {
 		return err
@@ -134,6 +137,13 @@ func (l *Ledger) enter() error {
 	l.notices = append(l.notices, b.takeNotices()...)
 	return nil
 }
+
+// Key implements [budget.Keyed]: the key is in the file, which only its owner may read.
+func (l *Ledger) Key() []byte { return []byte(l.key) }
+
+// ID names the books: eight hexadecimal digits, drawn when the file was made. All
+// handles on one file have the same.
+func (l *Ledger) ID() string { return l.id }
 
 // Close writes what waits and ends the handle. Holds without an outcome stay in flight
 // until the next Open, or another handle, presumes them spent. A second Close does

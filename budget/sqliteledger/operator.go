@@ -26,7 +26,7 @@ func (l *Ledger) SetLimit(ctx context.Context, name string, limit budget.Amount,
 			a.override = 0
 		}
 		b.saveAccount(a)
-		b.event("limit", name, limit, by)
+		b.event("limit", budget.Target{Budget: name}, limit, by)
 		return b.err
 	})
 }
@@ -41,10 +41,10 @@ func (b *books) known(name string) (*account, error) {
 }
 
 // event writes a line of the audit trail that moves no money.
-func (b *books) event(kind, subject string, amount budget.Amount, by budget.By) {
+func (b *books) event(kind string, t budget.Target, amount budget.Amount, by budget.By) {
 	b.lastEntry++
-	b.exec("INSERT INTO entry(id, at, kind, subject, amount, who, why) VALUES(?,?,?,?,nullif(?,0),?,?)",
-		b.lastEntry, b.now.UnixMilli(), kind, subject, int64(amount), by.Who, by.Why)
+	b.exec(`INSERT INTO entry(id, at, kind, budget_name, provider_name, amount, who, why) VALUES(?,?,?,?,?,nullif(?,0),?,?)`,
+		b.lastEntry, b.now.UnixMilli(), kind, t.Budget, t.Provider, int64(amount), by.Who, by.Why)
 }
 
 // Freeze implements [budget.Operator]. What is frozen already stays so since then.
@@ -52,7 +52,7 @@ func (l *Ledger) Freeze(ctx context.Context, t budget.Target, by budget.By) erro
 	return l.change(ctx, t, func(b *books) {
 		if b.exec("INSERT INTO frozen(provider, budget, since) VALUES(coalesce(?,''),coalesce(?,''),?) ON CONFLICT DO NOTHING",
 			t.Provider, t.Budget, b.now.UnixMilli()) > 0 {
-			b.event("freeze", t.Provider+t.Budget, 0, by)
+			b.event("freeze", t, 0, by)
 		}
 	})
 }
@@ -61,7 +61,7 @@ func (l *Ledger) Freeze(ctx context.Context, t budget.Target, by budget.By) erro
 func (l *Ledger) Release(ctx context.Context, t budget.Target, by budget.By) error {
 	return l.change(ctx, t, func(b *books) {
 		if b.exec("DELETE FROM frozen WHERE provider=coalesce(?,'') AND budget=coalesce(?,'')", t.Provider, t.Budget) > 0 {
-			b.event("release", t.Provider+t.Budget, 0, by)
+			b.event("release", t, 0, by)
 		}
 	})
 }
@@ -95,23 +95,19 @@ func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount,
 
 // Unresolved implements [budget.Operator].
 func (l *Ledger) Unresolved(ctx context.Context, provider string, limit int) ([]budget.Unresolved, error) {
-	if err := l.flush(ctx); err != nil {
-		return nil, err
-	}
 	if limit <= 0 {
 		limit = -1
 	}
 	var all []budget.Unresolved
-	err := l.read(ctx, func(c *conn) {
-		view := newView(c)
-		c.query(func(s *sqlite3.Stmt) {
+	err := l.view(ctx, func(b *books) {
+		b.query(func(s *sqlite3.Stmt) {
 			id := budget.HoldID{Boot: uint64(s.ColumnInt64(0)), Seq: uint64(s.ColumnInt64(1))}
 			all = append(all, budget.Unresolved{ID: id, At: instant(s, 2), Provider: s.ColumnText(3), Ref: s.ColumnText(4)})
 		}, `SELECT boot, seq, at, name, ref FROM hold JOIN provider ON provider.id=hold.provider
 			WHERE state IN (?,?) AND (?3 IS NULL OR name=?3) ORDER BY first LIMIT ?4`,
 			int(budget.StateHeld), int(budget.StatePresumed), provider, limit)
 		for i := range all {
-			view.fill(&all[i])
+			b.fill(&all[i])
 		}
 	})
 	return all, err

@@ -118,13 +118,9 @@ func (l *Ledger) resolveLive(id budget.HoldID, o budget.Outcome) (r budget.Repor
 // Totals implements [budget.Ledger]. It sees what this handle has resolved; outcomes
 // that other processes keep in memory it sees within 50 ms.
 func (l *Ledger) Totals(ctx context.Context, at time.Time, budgets ...budget.Budget) ([]budget.Totals, error) {
-	if err := l.flush(ctx); err != nil {
-		return nil, err
-	}
 	totals := make([]budget.Totals, 0, len(budgets))
 	var wrong error
-	err := l.read(ctx, func(c *conn) {
-		view := newView(c)
+	err := l.view(ctx, func(view *books) {
 		for _, b := range budgets {
 			t, err := view.totals(b, at)
 			wrong = errors.Join(wrong, err)
