@@ -70,6 +70,10 @@ type Provider struct {
 	Tenant   func(*http.Request) string
 	// Dialect reads the answers. Nil: [dialect.Standard].
 	Dialect dialect.Dialect
+	// QuotaZone is the zone in which the provider's daily quota ends at midnight, for
+	// answers that say a quota is used up but not until when. Nil: not known; such a
+	// provider is left alone for ten minutes at a time.
+	QuotaZone *time.Location
 	// Price says what an attempt may cost. It is required while a money budget
 	// applies; price.Free is a price.
 	Price Pricer
@@ -80,6 +84,8 @@ type Provider struct {
 	BudgetsFor func(*http.Request, budget.Quote) []budget.Budget
 	// Retry says when an attempt is repeated.
 	Retry Retry
+	// Repeat refuses the same call made too often.
+	Repeat Repeat
 	// IdempotencyHeader is the header by which the provider recognises a repeated
 	// request. If set, a key is made once per call (unless the request brings one) and
 	// is the same on every attempt, which makes a retry after an unknown outcome safe.

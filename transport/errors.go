@@ -56,6 +56,9 @@ func ReasonOf(err error) Reason {
 	if _, ok := errors.AsType[*budget.FrozenError](err); ok {
 		return ReasonFrozen
 	}
+	if _, ok := errors.AsType[*RepeatedError](err); ok {
+		return ReasonRepeated
+	}
 	for _, s := range []struct {
 		err    error
 		reason Reason
@@ -142,6 +145,9 @@ func RetryAt(err error) (time.Time, bool) {
 	}
 	if e, ok := errors.AsType[*budget.ExceededError](err); ok {
 		return e.RetryAt, !e.RetryAt.IsZero()
+	}
+	if e, ok := errors.AsType[*RepeatedError](err); ok {
+		return e.RetryAt, true
 	}
 	return time.Time{}, false
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/transport/dialect"
 )
@@ -15,20 +16,43 @@ func (c *call) learn(a *attempt) {
 		return
 	}
 	r := &a.reading
-	key := c.scopeKey(r.Scope)
+	key, known := c.scopeKey(r.Scope)
 	switch {
+	case r.Wall:
+		c.emit(Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
+		if until := c.wallEnd(r); !until.IsZero() {
+			c.cap(throttle.Cap{Key: key, Until: until, Cause: throttle.CauseThrottled})
+		}
 	case r.Throttled:
 		c.emit(Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
-		c.throttled(a, key)
-	case r.Wall:
-		c.emit(Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source})
-		if until := resetAt(r.Window, c.now); !until.IsZero() {
-			c.cap(throttle.Cap{Key: key, Until: until, Cause: throttle.CauseThrottled})
+		if known { // else the limit is that of something we know nothing about: it concerns this call
+			c.throttled(a, key)
 		}
 	default:
 		c.p.state.backoffs.answered(key, a.sentAt)
 		c.learnWindows(a, key)
 	}
+}
+
+// wallProbe is how long a used-up quota whose end nobody told is left alone.
+const wallProbe = 10 * time.Minute
+
+// wallEnd is until when the calls after a wall are held back. An empty balance has no
+// end that time brings; a used-up quota of a day ends with the vendor's day.
+func (c *call) wallEnd(r *dialect.Reading) time.Time {
+	if at := hintedAt(r, c.now); !at.IsZero() {
+		return at
+	}
+	if at := resetAt(r.Window, c.now); !at.IsZero() {
+		return at
+	}
+	switch {
+	case !r.Throttled:
+		return time.Time{}
+	case c.p.QuotaZone != nil:
+		return budget.Day.Window(c.now, c.p.QuotaZone).End
+	}
+	return c.now.Add(wallProbe)
 }
 
 // throttled closes the gate of the scope until the instant that the answer names, or
@@ -38,7 +62,7 @@ func (c *call) throttled(a *attempt, key string) {
 	r := &a.reading
 	slow := false
 	until := hintedAt(r, c.now)
-	if until.IsZero() {
+	if until.IsZero() && !(r.Window.Known&dialect.HasRemaining != 0 && r.Window.Remaining > 0) {
 		until = resetAt(r.Window, c.now)
 	}
 	if until.IsZero() {
@@ -61,9 +85,9 @@ func hintedAt(r *dialect.Reading, now time.Time) time.Time {
 	return now.Add(r.RetryAfter)
 }
 
-// resetAt is when an exhausted window begins anew, if the answer tells.
+// resetAt is when a window begins anew, if the answer tells.
 func resetAt(w dialect.Window, now time.Time) time.Time {
-	if !w.Exhausted() || w.Known&dialect.HasReset == 0 || w.Reset <= 0 {
+	if w.Known&dialect.HasReset == 0 || w.Reset <= 0 {
 		return time.Time{}
 	}
 	return now.Add(w.Reset)
@@ -113,14 +137,18 @@ func (c *call) cap(k throttle.Cap) {
 
 // scopeKey is the key of the scope that a dialect names: the provider itself, one of
 // its scopes, or, where the answer does not tell, the last scope that the call uses.
-func (c *call) scopeKey(name string) string {
-	if name == dialect.Whole || len(c.legs) == 1 {
-		return c.legs[0].Key
+// It is not known if the dialect names one that the provider does not have.
+func (c *call) scopeKey(name string) (key string, known bool) {
+	switch name {
+	case dialect.Whole:
+		return c.legs[0].Key, true
+	case "":
+		return c.legs[len(c.legs)-1].Key, true
 	}
 	if key, ok := c.p.keyOfScope(c.legs, name); ok {
-		return key
+		return key, true
 	}
-	return c.legs[len(c.legs)-1].Key
+	return c.legs[0].Key, false
 }
 
 // maxBackoffScopes bounds the scopes whose shared backoff is remembered.
@@ -173,4 +201,12 @@ func (s *scopeBackoffs) answered(key string, sentAt time.Time) {
 		delete(s.of, key)
 		s.n.Store(int32(len(s.of)))
 	}
+}
+
+// forget drops the backoff of a scope.
+func (s *scopeBackoffs) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, key)
+	s.n.Store(int32(len(s.of)))
 }

@@ -42,6 +42,7 @@ type providerState struct {
 	backoffs  scopeBackoffs
 	keys      seenKeys
 	frozen    frozenCache
+	repeats   repeats
 }
 
 // order says where in the queue a call stands.

@@ -2,7 +2,7 @@ package transport
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -108,17 +108,21 @@ func (t *Transport) newCall(p *provider, req *http.Request) *call {
 	c.scratch = t.scratches.Get().(*scratch)
 	c.scratch.c = c
 	c.id = CallID{t.boot, t.calls.Add(1)}
-	c.rec = recorderOf(c.ctx, c.id, p.Name)
-	c.priority, c.tenant = p.order(c.ctx, req)
-	c.maxWait = p.maxWaitFor(c.ctx)
-	c.legs = p.legsFor(req)
-	c.attempts, c.nested = p.attemptsFor(c)
-	p.state.share.call(now)
 	return c
 }
 
-// price asks what the attempt may cost and which budgets pay for it.
+// price asks the configuration what it says of the request: where it queues, what an
+// attempt may cost and which budgets pay for it.
 func (c *call) price() error {
+	c.rec = recorderOf(c.ctx, c.id, c.p.Name)
+	c.priority, c.tenant = c.p.order(c.ctx, c.req)
+	c.maxWait = c.p.maxWaitFor(c.ctx)
+	c.legs = c.p.legsFor(c.req)
+	c.attempts, c.nested = c.p.attemptsFor(c)
+	c.p.state.share.call(c.start)
+	if err := c.p.state.repeats.check(c); err != nil {
+		return err
+	}
 	q, err := c.p.quote(c.req)
 	if err == nil {
 		c.quote = q
@@ -295,21 +299,29 @@ func (c *call) abandon() {
 	}
 }
 
+// refuses reports whether a request without a provider is refused: named says that some
+// pattern names its host, cause that it cannot be matched at all.
+func (s *setup) refuses(named bool, cause error) bool {
+	return cause != nil || s.unmatched == RefuseAll || s.unmatched == PassUnknownHosts && named
+}
+
+func unmatchedError(cause error) error {
+	if cause == nil {
+		return ErrUnmatched
+	}
+	return fmt.Errorf("%w: %w", ErrUnmatched, cause)
+}
+
 // unmatched treats a request that belongs to no provider.
 func (t *Transport) unmatched(set *setup, req *http.Request, named bool, cause error) (*http.Response, error) {
-	refuse := cause != nil || set.unmatched == RefuseAll || set.unmatched == PassUnknownHosts && named
 	e := Event{Kind: KindFinished, Time: time.Now().UTC(), Call: CallID{t.boot, t.calls.Add(1)}, Outcome: "passed"}
-	if refuse {
+	if set.refuses(named, cause) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		err := error(ErrUnmatched)
-		if cause != nil {
-			err = errors.Join(ErrUnmatched, cause)
-		}
 		e.Outcome, e.Reason = "refused", ReasonUnmatched
 		t.emit(req.Context(), e)
-		return nil, err
+		return nil, unmatchedError(cause)
 	}
 	resp, err := t.base.RoundTrip(req)
 	if t.onEvent != nil {

@@ -24,6 +24,7 @@ package transport
 
 import (
 	"context"
+	crand "crypto/rand"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -43,6 +44,8 @@ type Transport struct {
 	attemptInContext bool
 
 	setup     atomic.Pointer[setup]
+	updating  sync.Mutex // held by one Update at a time
+	aliasKey  [32]byte   // see alias
 	boot      uint64
 	calls     atomic.Uint64
 	holds     atomic.Uint64
@@ -78,6 +81,7 @@ func New(c Config) (*Transport, error) {
 	if t.limiter == nil {
 		t.limiter = throttle.NewBucket()
 	}
+	_, _ = crand.Read(t.aliasKey[:]) // never fails
 	t.setup.Store(set)
 	return t, nil
 }

@@ -97,6 +97,7 @@ func (k *checker) provider(path string, c Config, in Provider, global []budget.B
 	k.scopes(path, p)
 	k.duration(path+".MaxWait", p.MaxWait, true)
 	k.retry(path+".Retry", &p.Retry)
+	k.repeat(path+".Repeat", p.Repeat)
 	k.header(path+".IdempotencyHeader", p.IdempotencyHeader)
 	p.IdempotencyHeader = http.CanonicalHeaderKey(p.IdempotencyHeader)
 	p.budgets = slices.Concat(k.budgets(path+".Budgets", in.Budgets, p.Name), global)
@@ -190,6 +191,15 @@ func (k *checker) retry(path string, r *Retry) {
 	}
 	if r.Share == 0 {
 		r.Share = 20
+	}
+}
+
+func (k *checker) repeat(path string, r Repeat) {
+	if r.Max < 0 || r.Max > 1000 {
+		k.addf(path+".Max", "%d: must be from 1 to 1000, or zero for no guard", r.Max)
+	}
+	if r.Max > 0 && r.Per <= 0 {
+		k.addf(path+".Per", "%v: must be more than zero", r.Per)
 	}
 }
 

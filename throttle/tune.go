@@ -1,0 +1,116 @@
+package throttle
+
+import "fmt"
+
+var (
+	_ Informer = (*Bucket)(nil)
+	_ Tuner    = (*Bucket)(nil)
+)
+
+// Set implements [Tuner]. A scope that nobody asked for is left to its first Ask.
+func (b *Bucket) Set(l Leg) error {
+	if err := l.Validate(); err != nil {
+		return fmt.Errorf("throttle: set: %w", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.scopes[l.Key]
+	if s == nil {
+		return nil
+	}
+	now := b.tickOf(b.clock())
+	b.adopt(s, &l, nil, now)
+	if l.Slots > 0 || s.x != nil {
+		b.slots(s, l.Slots)
+	}
+	b.run(now)
+	return nil
+}
+
+// Adjust implements [Tuner]. A turn that is done already is left as it is.
+func (b *Bucket) Adjust(t Turn, key string, weight int) {
+	if t.owner != Owner(b) || weight < 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.turns.get(t.id)
+	if e == nil {
+		return
+	}
+	shares := e.shares()
+	for i := range shares {
+		if h := &shares[i]; h.s.key == key {
+			now := b.tickOf(b.clock())
+			b.reweigh(h, min(weight, maxTurns), now)
+			if h.s.x != nil {
+				b.review(h.s, now)
+				b.touch(h.s)
+				b.run(now)
+			}
+			return
+		}
+	}
+}
+
+// reweigh gives back what the share took too much, or takes the rest as debt.
+func (b *Bucket) reweigh(h *share, weight int, now int64) {
+	more := weight - int(h.weight)
+	h.weight = int32(weight)
+	if h.s.x != nil && h.grant <= h.s.x.drained {
+		return // the bucket was emptied since
+	}
+	at := b.timeOf(max(now, h.s.last()))
+	for i := range h.s.plan.tokens {
+		l := h.s.tokens(i)
+		if more <= 0 {
+			l.AllowN(at, more) // see giveBack
+			continue
+		}
+		for left := more; left > 0; {
+			n := min(left, l.Burst())
+			l.ReserveN(at, n)
+			left -= n
+		}
+	}
+	for i := range h.s.plan.strict {
+		w := &h.s.x.windows[i]
+		if more > 0 {
+			w.take(more, now)
+		} else {
+			w.giveBack(-more, h.at)
+		}
+	}
+}
+
+// Forecast implements [Informer].
+func (b *Bucket) Forecast(a Ask) (Forecast, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.tickOf(b.clock())
+	b.run(now)
+	var buf [4]use
+	uses, err := b.resolve(a.Legs, buf[:0], now)
+	if err != nil {
+		return Forecast{}, err
+	}
+	if b.free(uses, now) {
+		return Forecast{Start: b.timeOf(now)}, nil
+	}
+	if len(uses) > maxLegs {
+		return Forecast{}, errManyLegs
+	}
+	// It queues for as long as the lock is held.
+	w := b.newWaiter(&a, uses, now)
+	w.latest = later(now, int64(max(0, a.MaxWait)))
+	b.enter(w, b.flowOf(uses, classOf(a.Priority), a.Tenant), now)
+	start, why, ahead := b.forecast(w, w.f.inFront(w), true, now)
+	err = b.refusal(w, &a, start, why)
+	b.leave(w, now)
+	b.run(now)
+	f := Forecast{Ahead: int(ahead), Cause: why}
+	if start != forever {
+		f.Start, f.Wait = b.timeOf(start), max(0, b.timeOf(start).Sub(b.timeOf(now)))
+	}
+	return f, err
+}

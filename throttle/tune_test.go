@@ -1,0 +1,79 @@
+package throttle
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSetRetimesThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, start := NewBucket(), time.Now()
+		slow := Leg{Key: "api", Rates: []Rate{PerMinute(1)}}
+		_, err := b.Wait(t.Context(), Ask{Legs: []Leg{slow}})
+		require.NoError(t, err)
+		done := make(chan time.Duration, 1)
+		go func() {
+			_, err := b.Wait(t.Context(), Ask{Legs: []Leg{slow}, MaxWait: time.Hour})
+			require.NoError(t, err)
+			done <- time.Since(start)
+		}()
+		time.Sleep(time.Second)
+		require.NoError(t, b.Set(Leg{Key: "api", Rates: []Rate{PerSecond(100)}}))
+		require.LessOrEqual(t, <-done, 1020*time.Millisecond)
+		require.Error(t, b.Set(Leg{Key: "api", Rates: []Rate{{}}}))
+	})
+}
+
+func TestAdjustGivesBackOrTakesAsDebt(t *testing.T) {
+	for name, rate := range map[string]Rate{"tokens": {N: 100, Per: time.Minute, Burst: 100}, "window": {N: 100, Per: time.Minute, Strict: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				leg := Leg{Key: "api", Rates: []Rate{rate}, Weight: 60}
+				now := func(b *Bucket) error { _, err := b.Wait(t.Context(), Ask{Legs: []Leg{leg}}); return err }
+
+				b := NewBucket()
+				turn, err := b.Wait(t.Context(), Ask{Legs: []Leg{leg}})
+				require.NoError(t, err)
+				require.Error(t, now(b), "40 are left")
+				b.Adjust(turn, "api", 10)
+				require.NoError(t, now(b), "90 were left")
+
+				b = NewBucket()
+				turn, err = b.Wait(t.Context(), Ask{Legs: []Leg{leg}})
+				require.NoError(t, err)
+				b.Adjust(turn, "api", 260)
+				time.Sleep(time.Minute)
+				require.Equal(t, rate.Strict, now(b) == nil, "a bucket pays its debt of 160 first")
+				turn.Done()
+				b.Adjust(turn, "api", 0)
+			})
+		})
+	}
+}
+
+func TestForecastTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBucket()
+		ask := Ask{Legs: []Leg{{Key: "api", Rates: []Rate{PerSecond(1)}}}, MaxWait: time.Minute}
+		for range 3 {
+			f, err := b.Forecast(ask)
+			require.NoError(t, err)
+			require.Zero(t, f.Wait)
+		}
+		_, err := b.Wait(t.Context(), ask)
+		require.NoError(t, err)
+		for range 3 {
+			f, err := b.Forecast(ask)
+			require.NoError(t, err)
+			require.Equal(t, time.Second, f.Wait)
+			require.Equal(t, ReasonRate, f.Cause)
+		}
+		ask.MaxWait = 0
+		_, err = b.Forecast(ask)
+		require.Error(t, err)
+		require.Zero(t, b.Stats("api").Queue)
+	})
+}

@@ -1,0 +1,126 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// ErrUnsupported says that the configured Ledger or Limiter cannot do what an operator
+// asks.
+var ErrUnsupported = errors.New("transport: not supported by the ledger or limiter in use")
+
+// Update swaps in a new configuration, whole or not at all: its error names every wrong
+// field, and then nothing has changed. Base, Ledger, Limiter, OnEvent and
+// AttemptInContext stay those of New, whatever c says.
+//
+// Calls under way finish under the configuration they began with. Buckets, gates, slots
+// and books go on by the names of providers and scopes: those who wait are re-timed to
+// new rates at once, a larger bucket is not refilled, and no gate opens. Waiters of a
+// provider that is gone get their turn all the same.
+func (t *Transport) Update(c Config) error {
+	t.updating.Lock()
+	defer t.updating.Unlock()
+	c.Ledger = t.ledger
+	set, err := compile(c, t.setup.Load())
+	if err != nil {
+		return err
+	}
+	t.setup.Store(set)
+	if tuner, ok := t.limiter.(throttle.Tuner); ok {
+		for _, p := range set.providers {
+			leg := throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight}
+			if err := tuner.Set(leg); err != nil {
+				return fmt.Errorf("transport: %s: the limiter keeps its old rates for now: %w", p.Name, err)
+			}
+		}
+	}
+	t.emit(context.Background(), Event{Kind: KindChanged, Action: "update", Actor: "configuration"})
+	return nil
+}
+
+// Freeze stops a provider at once, for everybody who shares the ledger, until Release.
+// It is an entry in the ledger that names who and why.
+func (t *Transport) Freeze(ctx context.Context, provider string, by budget.By) error {
+	return t.operate(ctx, provider, "freeze", by, func(o budget.Operator) error {
+		return o.Freeze(ctx, budget.Target{Provider: provider}, by)
+	})
+}
+
+// Release lets a frozen provider go on.
+func (t *Transport) Release(ctx context.Context, provider string, by budget.By) error {
+	return t.operate(ctx, provider, "release", by, func(o budget.Operator) error {
+		return o.Release(ctx, budget.Target{Provider: provider}, by)
+	})
+}
+
+// SetLimit changes the limit of a budget at once, for everybody who shares the ledger.
+// It stays until the configured limit changes.
+func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amount, by budget.By) error {
+	o, ok := t.ledger.(budget.Operator)
+	if !ok {
+		return ErrUnsupported
+	}
+	if err := o.SetLimit(ctx, name, limit, by); err != nil {
+		return err
+	}
+	for _, p := range t.setup.Load().providers {
+		p.state.exhausted.last.Store(nil)
+	}
+	t.emit(ctx, Event{Kind: KindChanged, Action: "limit", Actor: by.Who, Budget: name, To: limit.String()})
+	return nil
+}
+
+// OpenGate opens the gates and drops the caps of a provider and all its scopes, although
+// the provider said otherwise.
+func (t *Transport) OpenGate(ctx context.Context, provider string, by budget.By) error {
+	p, err := t.provider(provider)
+	if err != nil {
+		return err
+	}
+	keys := []string{p.Name}
+	if i, ok := t.limiter.(throttle.Informer); ok {
+		for _, s := range i.Stats(p.Name).Scopes {
+			if s.Key != p.Name {
+				keys = append(keys, s.Key)
+			}
+		}
+	}
+	for _, key := range keys {
+		if err := t.limiter.Cap(ctx, throttle.Cap{Key: key, Cause: throttle.CauseOperator, Reopen: true}); err != nil {
+			return err
+		}
+		p.state.backoffs.forget(key)
+	}
+	t.emit(ctx, Event{Kind: KindChanged, Action: "open_gate", Actor: by.Who, Provider: provider})
+	return nil
+}
+
+func (t *Transport) operate(ctx context.Context, provider, action string, by budget.By, do func(budget.Operator) error) error {
+	p, err := t.provider(provider)
+	if err != nil {
+		return err
+	}
+	o, ok := t.ledger.(budget.Operator)
+	if !ok {
+		return ErrUnsupported
+	}
+	if err := do(o); err != nil {
+		return err
+	}
+	p.state.frozen.checked.Store(0)
+	t.emit(ctx, Event{Kind: KindChanged, Action: action, Actor: by.Who, Provider: provider})
+	return nil
+}
+
+func (t *Transport) provider(name string) (*provider, error) {
+	for _, p := range t.setup.Load().providers {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("transport: no provider %q", name)
+}

@@ -1,0 +1,117 @@
+package transport
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Repeat refuses a call that has been made too often: the runaway loop that sends one
+// text again and again. The zero value guards nothing.
+type Repeat struct {
+	// Max is how often the same call may be made within Per. Zero: no guard.
+	Max int
+	// Per is the length of the window, which begins with each call.
+	Per time.Duration
+	// Fingerprint says which calls are the same. Nil: method, URL and body (up to 64 KiB
+	// of it, read through GetBody). Empty: the call is not guarded. Only a keyed hash of
+	// it is kept.
+	Fingerprint func(*http.Request) string
+}
+
+// RepeatedError refuses a call that was made too often. Nothing was sent and nothing
+// was charged.
+type RepeatedError struct {
+	Provider string
+	// Max calls of this sort were made within Per.
+	Max int
+	Per time.Duration
+	// RetryAt is when the call would pass.
+	RetryAt time.Time
+}
+
+// Error names the provider and the rule.
+func (e *RepeatedError) Error() string {
+	return fmt.Sprintf("%s: the same call more than %d times in %v", e.Provider, e.Max, e.Per)
+}
+
+// maxRepeats bounds the calls that are remembered; beyond, the oldest half is forgotten.
+const maxRepeats = 100_000
+
+// repeats counts equal calls. It keeps keyed hashes and instants, nothing of the calls.
+type repeats struct {
+	mu       sync.Mutex // guards all
+	key      []byte
+	now, old map[[16]byte][]time.Time
+}
+
+func (r *repeats) check(c *call) error {
+	rule := &c.p.Repeat
+	if rule.Max == 0 {
+		return nil
+	}
+	sum, ok := r.fingerprint(c.req, rule)
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen, ok := r.now[sum]
+	if !ok {
+		seen = r.old[sum]
+	}
+	for len(seen) > 0 && c.now.Sub(seen[0]) >= rule.Per {
+		seen = seen[1:]
+	}
+	if len(seen) >= rule.Max {
+		return &RepeatedError{Provider: c.p.Name, Max: rule.Max, Per: rule.Per, RetryAt: seen[len(seen)-rule.Max].Add(rule.Per)}
+	}
+	if len(r.now) >= maxRepeats/2 {
+		r.old, r.now = r.now, nil
+	}
+	if r.now == nil {
+		r.now = map[[16]byte][]time.Time{}
+	}
+	r.now[sum] = append(seen, c.now)
+	return nil
+}
+
+// fingerprint returns the keyed hash of what makes the call the same as another.
+func (r *repeats) fingerprint(req *http.Request, rule *Repeat) (sum [16]byte, ok bool) {
+	h := r.hash()
+	if rule.Fingerprint != nil {
+		s := rule.Fingerprint(req)
+		_, _ = io.WriteString(h, s)
+		copy(sum[:], h.Sum(nil))
+		return sum, s != ""
+	}
+	fmt.Fprintf(h, "%q %q ", req.Method, req.URL.String())
+	if hasBody(req) {
+		if req.GetBody == nil {
+			return sum, false // a body that can be read once only is nobody's repeat
+		}
+		body, err := req.GetBody()
+		if err != nil {
+			return sum, false // the price step reports it
+		}
+		defer body.Close()
+		_, _ = io.Copy(h, io.LimitReader(body, drainLimit))
+	}
+	copy(sum[:], h.Sum(nil))
+	return sum, true
+}
+
+func (r *repeats) hash() hash.Hash {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.key == nil {
+		r.key = []byte(rand.Text())
+	}
+	return hmac.New(sha256.New, r.key)
+}

@@ -1,0 +1,215 @@
+package transport
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// Status is the state of a [Transport] at one instant. It holds nothing of any request:
+// scope keys appear as hashes or as what [Provider.ScopeAlias] makes of them.
+type Status struct {
+	Time      time.Time
+	Providers []ProviderStatus
+	// Budgets are the windows of all configured budgets that contain Time, each once.
+	Budgets []budget.Totals
+	// LedgerErr is why Budgets is empty: the ledger did not answer.
+	LedgerErr error
+	// LedgerUp and LimiterUp tell whether the last operation on the store succeeded.
+	LedgerUp, LimiterUp bool
+	// Degraded: a local limiter stands in for the shared one.
+	Degraded bool
+}
+
+// ProviderStatus is the state of one provider, as this process sees it.
+type ProviderStatus struct {
+	Name    string
+	Monitor bool
+	// Budgets are the labels of the budgets that pay for the provider's calls.
+	Budgets []string
+	Queue   throttle.QueueStats
+	// Scopes are the provider itself (Name ""), then its scopes.
+	Scopes []ScopeStatus
+	// Overflow counts asks whose scope had no room of its own.
+	Overflow uint64
+}
+
+// ScopeStatus is the state of a provider or of one of its scopes.
+type ScopeStatus struct {
+	// Scope is the scope's name in the configuration, Alias which one it is; both are
+	// empty for the provider itself.
+	Scope, Alias string
+	throttle.ScopeStats
+}
+
+// Status reads the state of everything. It changes nothing; its only error is the
+// context's. It takes time in proportion to the scopes in use.
+func (t *Transport) Status(ctx context.Context) (Status, error) {
+	if err := ctx.Err(); err != nil {
+		return Status{}, err
+	}
+	set := t.setup.Load()
+	s := Status{Time: time.Now(), LedgerUp: !t.ledgerHealth.down.Load(), LimiterUp: !t.limiterHealth.down.Load()}
+	if d, ok := t.limiter.(interface{ Degraded() bool }); ok {
+		s.Degraded = d.Degraded()
+	}
+	for _, p := range set.providers {
+		s.Providers = append(s.Providers, t.providerStatus(p))
+	}
+	if t.ledger != nil {
+		s.Budgets, s.LedgerErr = t.ledger.Totals(ctx, s.Time, set.budgets()...)
+	}
+	return s, nil
+}
+
+// budgets are all configured budgets, each once.
+func (s *setup) budgets() (all []budget.Budget) {
+	seen := map[string]bool{}
+	for _, p := range s.providers {
+		for _, b := range p.budgets {
+			if !seen[b.Name] {
+				seen[b.Name] = true
+				all = append(all, b)
+			}
+		}
+	}
+	return all
+}
+
+func (t *Transport) providerStatus(p *provider) ProviderStatus {
+	s := ProviderStatus{Name: p.Name, Monitor: p.Monitor}
+	for _, b := range p.budgets {
+		s.Budgets = append(s.Budgets, b.Label)
+	}
+	i, ok := t.limiter.(throttle.Informer)
+	if !ok {
+		return s
+	}
+	stats := i.Stats(p.Name)
+	s.Queue, s.Overflow = stats.Queue, stats.Overflow
+	s.Scopes = make([]ScopeStatus, len(stats.Scopes))
+	for j, sc := range stats.Scopes {
+		s.Scopes[j] = t.scopeStatus(p, sc)
+	}
+	return s
+}
+
+func (t *Transport) scopeStatus(p *provider, s throttle.ScopeStats) ScopeStatus {
+	out := ScopeStatus{ScopeStats: s}
+	if scope, key, ok := p.splitKey(s.Key); ok {
+		out.Scope, out.Alias = scope, t.alias(p, key)
+	}
+	out.Key = ""
+	return out
+}
+
+// splitKey takes a limiter key apart into the scope's name and its key.
+func (p *provider) splitKey(key string) (scope, rest string, ok bool) {
+	tail, ok := strings.CutPrefix(key, p.Name+"\x1f")
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(tail, "\x1f")
+}
+
+// alias is how a scope key may be shown. A plain hash of a phone number could be
+// searched, so that the hash has a key of this process.
+func (t *Transport) alias(p *provider, key string) string {
+	if key == "" {
+		return ""
+	}
+	if p.ScopeAlias != nil {
+		return p.ScopeAlias(key)
+	}
+	h := hmac.New(sha256.New, t.aliasKey[:])
+	_, _ = h.Write([]byte(key))
+	return "s-" + hex.EncodeToString(h.Sum(nil)[:4])
+}
+
+// PlanInfo says what would happen to a request.
+type PlanInfo struct {
+	// Provider is whose call it would be; empty if it matches none.
+	Provider string
+	// Scopes are the names of the scopes it would use, beside the provider.
+	Scopes []string
+	Quote  budget.Quote
+	// Budgets are the budgets that would pay, as they stand.
+	Budgets []budget.Totals
+	// Forecast is when it would start if nobody overtook it; zero if the limiter does
+	// not tell.
+	Forecast throttle.Forecast
+	// Refusal is the error with which it would be refused now, or nil.
+	Refusal error
+}
+
+// Plan says what would happen to req if it were sent now. It changes nothing, sends
+// nothing, and does not close or consume the body.
+func (t *Transport) Plan(req *http.Request) (PlanInfo, error) {
+	set := t.setup.Load()
+	p, named, err := set.routes.match(req)
+	if p == nil {
+		if set.refuses(named, err) {
+			return PlanInfo{Refusal: unmatchedError(err)}, nil
+		}
+		return PlanInfo{}, nil
+	}
+	info := PlanInfo{Provider: p.Name}
+	legs := p.legsFor(req)
+	for _, l := range legs[1:] {
+		scope, _, _ := p.splitKey(l.Key)
+		info.Scopes = append(info.Scopes, scope)
+	}
+	q, err := p.quote(req)
+	info.Quote = q
+	if err != nil {
+		info.Refusal = err
+		return info, nil
+	}
+	money, err := p.budgetLegs(nil, req, q)
+	if err != nil {
+		info.Refusal = err
+		return info, nil
+	}
+	if err := t.planMoney(req, p, money, &info); err != nil {
+		return info, err
+	}
+	t.planTurn(req, p, legs, &info)
+	return info, nil
+}
+
+func (t *Transport) planMoney(req *http.Request, p *provider, legs []budget.Leg, info *PlanInfo) error {
+	prio, _ := p.order(req.Context(), req)
+	for _, l := range legs {
+		totals, err := t.ledger.Totals(req.Context(), time.Now(), l.Budget)
+		if err != nil {
+			return err
+		}
+		info.Budgets = append(info.Budgets, totals...)
+		e := totals[0].Refusal(l.Amount, prio == throttle.Critical)
+		if e != nil && !l.Budget.Monitor && info.Refusal == nil {
+			e.Provider = p.Name
+			info.Refusal = e
+		}
+	}
+	return nil
+}
+
+func (t *Transport) planTurn(req *http.Request, p *provider, legs []throttle.Leg, info *PlanInfo) {
+	i, ok := t.limiter.(throttle.Informer)
+	if !ok {
+		return
+	}
+	prio, tenant := p.order(req.Context(), req)
+	f, err := i.Forecast(throttle.Ask{Legs: legs, Priority: prio, Tenant: tenant, MaxWait: max(0, p.maxWaitFor(req.Context()))})
+	info.Forecast = f
+	if err != nil && info.Refusal == nil && !p.Monitor {
+		info.Refusal = err
+	}
+}
