@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"runtime"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/throttle"
 )
 
 // peekLimit bounds how much of a body is read to find a signal in it.
@@ -58,11 +60,13 @@ func (c *call) watchBody(a *attempt) *http.Response {
 		a.amount, a.known = a.cost()
 		c.settleMetered(a, true)
 	}
-	if !a.pending && !(c.turning && c.p.slots && resp.Body != http.NoBody) {
+	// A turn is kept for its slot, or until its real weight is known.
+	keep := c.turning && resp.Body != http.NoBody && (c.p.slots || a.pending)
+	if !a.pending && !keep {
 		c.endTurn()
 		return resp
 	}
-	e := &bodyEnd{c: c, a: a, turn: c.turning}
+	e := &bodyEnd{c: c, a: a, turn: keep}
 	c.turning = false
 	b := &body{r: resp.Body, e: e}
 	// What waits for the end must not keep the response alive.
@@ -143,6 +147,7 @@ func (e *bodyEnd) end(whole bool) {
 		stop()
 	}
 	if e.turn {
+		e.c.reweigh(e.a)
 		e.c.turn.Done()
 	}
 	if e.a.pending {
@@ -166,6 +171,29 @@ func (e *bodyEnd) unclosed() {
 	}
 	e.c.emit(Event{Kind: KindUnclosed})
 	e.end(false)
+}
+
+// reweigh corrects what the turn took from scopes that count units.
+func (c *call) reweigh(a *attempt) {
+	u, ok := a.meter.(interface{ Units() (int64, bool) })
+	if !ok {
+		return
+	}
+	t, ok := c.t.limiter.(throttle.Tuner)
+	if !ok {
+		return
+	}
+	n, known := u.Units()
+	if !known || n < 0 {
+		return
+	}
+	for i := range c.p.Scopes {
+		if s := &c.p.Scopes[i]; s.Units {
+			if key, ok := c.p.keyOfScope(c.legs, s.Name); ok {
+				t.Adjust(c.turn, key, int(min(n, math.MaxInt32)))
+			}
+		}
+	}
 }
 
 // settleMetered books what the meter saw. Without a known cost the hold is presumed

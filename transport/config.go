@@ -117,8 +117,12 @@ type Scope struct {
 	Rates []throttle.Rate
 	// RatesFor gives some keys other rates, such as plans. Nil result: Rates.
 	RatesFor func(key string) []throttle.Rate
-	// Weight is what an attempt takes from the scope's rates, such as tokens. Nil: 1.
+	// Weight is what an attempt takes from the scope's rates. Nil: 1.
 	Weight func(*http.Request) int
+	// Units makes the units of the quote, such as tokens, the weight: an upper bound at
+	// first, corrected once the answer told how many there were. It replaces Weight. The rates
+	// need a Burst of at least one call's bound.
+	Units bool
 	// Max bounds the calls in flight of each key. Zero: no bound.
 	Max int
 }
@@ -180,7 +184,8 @@ type Pricer interface {
 type Metered interface {
 	// Meter returns a writer that is fed the body as it passes, and a function that
 	// tells the cost afterwards. If known is false, a is a floor. Nil, nil: the quote
-	// is the cost. It must bound its memory, must not keep resp, and its writer must not
+	// is the cost. If w has a method Units() (n int64, known bool), that is how many units
+	// the answer really contained, for scopes that count them. It must bound its memory, must not keep resp, and its writer must not
 	// fail. Neither is used concurrently.
 	Meter(resp *http.Response) (w io.Writer, cost func() (a budget.Amount, known bool))
 }

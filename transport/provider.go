@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -76,7 +77,7 @@ func (p *provider) maxRetryAfter() time.Duration {
 }
 
 // legsFor returns the legs of a call: the provider, then its scopes in their order.
-func (p *provider) legsFor(req *http.Request) []throttle.Leg {
+func (p *provider) legsFor(req *http.Request, q budget.Quote) []throttle.Leg {
 	if p.plain != nil {
 		return p.plain
 	}
@@ -96,9 +97,16 @@ func (p *provider) legsFor(req *http.Request) []throttle.Leg {
 				rates = r
 			}
 		}
-		legs = append(legs, throttle.Leg{Key: p.scopePrefix(s.Name) + shortKey(key), Rates: rates, Weight: weigh(s.Weight, req), Slots: s.Max})
+		legs = append(legs, throttle.Leg{Key: p.scopePrefix(s.Name) + shortKey(key), Rates: rates, Weight: s.weight(req, q), Slots: s.Max})
 	}
 	return legs
+}
+
+func (s *Scope) weight(req *http.Request, q budget.Quote) int {
+	if s.Units {
+		return int(min(max(1, q.Units), math.MaxInt32))
+	}
+	return weigh(s.Weight, req)
 }
 
 // scopePrefix begins the keys of a scope. Names hold no control characters, so that no

@@ -117,7 +117,6 @@ func (c *call) price() error {
 	c.rec = recorderOf(c.ctx, c.id, c.p.Name)
 	c.priority, c.tenant = c.p.order(c.ctx, c.req)
 	c.maxWait = c.p.maxWaitFor(c.ctx)
-	c.legs = c.p.legsFor(c.req)
 	c.attempts, c.nested = c.p.attemptsFor(c)
 	c.p.state.share.call(c.start)
 	if err := c.p.state.repeats.check(c); err != nil {
@@ -126,6 +125,7 @@ func (c *call) price() error {
 	q, err := c.p.quote(c.req)
 	if err == nil {
 		c.quote = q
+		c.legs = c.p.legsFor(c.req, q)
 		c.budgets, err = c.p.budgetLegs(c.legBuf[:0], c.req, q)
 	}
 	c.rec.call(func(i *CallInfo) { i.Quote = q })

@@ -161,16 +161,16 @@ func (t *Transport) Plan(req *http.Request) (PlanInfo, error) {
 		return PlanInfo{}, nil
 	}
 	info := PlanInfo{Provider: p.Name}
-	legs := p.legsFor(req)
-	for _, l := range legs[1:] {
-		scope, _, _ := p.splitKey(l.Key)
-		info.Scopes = append(info.Scopes, scope)
-	}
 	q, err := p.quote(req)
 	info.Quote = q
 	if err != nil {
 		info.Refusal = err
 		return info, nil
+	}
+	legs := p.legsFor(req, q)
+	for _, l := range legs[1:] {
+		scope, _, _ := p.splitKey(l.Key)
+		info.Scopes = append(info.Scopes, scope)
 	}
 	money, err := p.budgetLegs(nil, req, q)
 	if err != nil {
