@@ -43,6 +43,7 @@ type Memory struct {
 	closed   list                 // settled or voided, by their end
 	free     []*record            // records to use again
 	frozen   map[Target]time.Time // since when
+	charged  []Window             // the windows of the legs of the hold at work
 	windows  int                  // kept, of all accounts
 	dropped  time.Time            // until when forgotten budgets had windows
 	swept    time.Time            // when what is too old was looked for
@@ -108,7 +109,7 @@ func (m *Memory) try(r *record, h *Hold, at time.Time) (refused, would *Exceeded
 	}
 	for i := range r.legs {
 		l := &r.legs[i]
-		e, err := l.refusal(h.Critical)
+		e, err := l.refusal(&m.charged[i], h.Critical)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -127,7 +128,7 @@ func (m *Memory) try(r *record, h *Hold, at time.Time) (refused, would *Exceeded
 
 // prepare finds account and window of every leg.
 func (m *Memory) prepare(r *record, h *Hold, at time.Time) error {
-	r.legs = r.legs[:0]
+	r.legs, m.charged = r.legs[:0], m.charged[:0]
 	unit := ""
 	for i := range h.Legs {
 		from := &h.Legs[i]
@@ -149,11 +150,12 @@ func (m *Memory) prepare(r *record, h *Hold, at time.Time) error {
 				return fmt.Errorf("%w: budget %s twice in one hold", ErrConflict, a.budget.Label)
 			}
 		}
-		l := leg{account: a, held: from.Amount}
-		if l.book, l.window, err = m.locate(a, at); err != nil {
+		b, w, err := m.locate(a, at)
+		if err != nil {
 			return err
 		}
-		r.legs = append(r.legs, l)
+		r.legs = append(r.legs, leg{account: a, book: b, held: from.Amount})
+		m.charged = append(m.charged, w)
 	}
 	return nil
 }
@@ -164,7 +166,7 @@ func (m *Memory) book(r *record, h *Hold, now time.Time) {
 	for i := range r.legs {
 		l := &r.legs[i]
 		if l.book == nil {
-			l.book = m.addWindow(l.account, l.window, now)
+			l.book = m.addWindow(l.account, m.charged[i], now)
 		}
 		l.account.current = l.book
 		l.book.held += l.held

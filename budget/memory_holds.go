@@ -6,27 +6,29 @@ import (
 	"time"
 )
 
-// record is one hold in a Memory.
+// record is one hold in a Memory. What it takes to forget it comes first: by then it
+// is long out of the processor's caches.
 type record struct {
 	id                HoldID
-	provider, ref     string
-	legs              []leg
-	critical, assumed bool
-	state             State  // never StateCorrected: that is settled, and corrected set
-	said              State  // the outcome that ended it, corrections left out
-	amount            Amount // of that outcome
-	corrected         bool
-	correction        Amount
-	at, ended         time.Time
-	prev, next        *record // in its list
 	chain             *record // in its slot of the table
+	prev, next        *record // in its list
+	ended             int64   // in Unix nanoseconds; zero: it is held or presumed
+	state             State   // never StateCorrected: that is settled, and corrected set
+	said              State   // the outcome that ended it, corrections left out
+	corrected         bool
+	critical, assumed bool
+
+	legs          []leg
+	amount        Amount // of the outcome that ended it
+	correction    Amount
+	provider, ref string
+	at            time.Time
 }
 
 // leg is what a record takes from one window.
 type leg struct {
 	account *account
-	book    *book
-	window  Window // in use only until book is set
+	book    *book // nil, before the hold is booked: the window is new
 	held    Amount
 	counted Amount // settled or presumed
 }
@@ -35,9 +37,9 @@ func (l *leg) money() bool { return l.account.budget.Unit != Calls }
 
 // refusal says why the leg does not fit. An error says that a monitored budget, which
 // takes it all the same, cannot count that far.
-func (l *leg) refusal(critical bool) (*ExceededError, error) {
+func (l *leg) refusal(w *Window, critical bool) (*ExceededError, error) {
 	a := l.account
-	if l.book != nil && l.window.Oldest == l.window.ID { // the common case, without sums
+	if l.book != nil && w.Oldest == w.ID { // the common case, without sums
 		used, top := l.book.spent()+l.book.held, a.limit()
 		if !critical {
 			top -= a.budget.Keep
@@ -46,12 +48,12 @@ func (l *leg) refusal(critical bool) (*ExceededError, error) {
 			return nil, nil
 		}
 	}
-	t := a.totals(l.window)
+	t := a.totals(*w)
 	e := t.Refusal(l.held, critical)
 	if _, err := t.Used().Add(l.held); err != nil && (e == nil || a.budget.Monitor) {
 		return nil, fmt.Errorf("%w: budget %s: %w", ErrConflict, a.budget.Label, err)
 	}
-	if e != nil && !e.RetryAt.IsZero() && l.window.Oldest != l.window.ID {
+	if e != nil && !e.RetryAt.IsZero() && w.Oldest != w.ID {
 		e.RetryAt = l.frees(&t, critical)
 	}
 	return e, nil
@@ -60,7 +62,7 @@ func (l *leg) refusal(critical bool) (*ExceededError, error) {
 // frees says when enough buckets of a rolling period will have left.
 func (l *leg) frees(t *Totals, critical bool) time.Time {
 	used, top := t.Used(), t.top(critical)
-	for _, b := range l.account.counted(l.window) {
+	for _, b := range l.account.counted(t.Window) {
 		used -= b.spent() + b.held
 		if fits(used, l.held, top) {
 			return b.ends
@@ -137,11 +139,14 @@ func (l *leg) give(o Outcome, first bool, now time.Time) {
 
 // begin makes r the record of an admitted hold; its legs are set.
 func (r *record) begin(h *Hold, now time.Time) {
-	r.id, r.critical, r.assumed = h.ID, h.Critical, h.Assumed
-	if r.provider != h.Provider { // a record used again mostly has it
-		r.provider = strings.Clone(h.Provider)
+	provider := r.provider
+	if provider != h.Provider { // a record used again mostly has it
+		provider = strings.Clone(h.Provider)
 	}
-	r.state, r.at = StateHeld, now
+	*r = record{
+		id: h.ID, critical: h.Critical, assumed: h.Assumed, state: StateHeld,
+		legs: r.legs, provider: provider, at: now,
+	}
 }
 
 // same reports whether h is what r was made from.
@@ -241,15 +246,16 @@ func (r *record) lastEnd() time.Time {
 // find returns the hold of this id, unless it is forgotten, and forgets some of the
 // closed ones that are due.
 func (m *Memory) find(id HoldID, now time.Time) *record {
+	due := now.Add(-keepClosed).UnixNano()
 	for range 4 { // a call adds at most one, so the rest shrinks
 		r := m.closed.first
-		if r == nil || (m.closed.n <= m.maxClosed() && now.Sub(r.ended) < keepClosed) {
+		if r == nil || (m.closed.n <= m.maxClosed() && r.ended > due) {
 			break
 		}
 		m.forgetHold(&m.closed, r)
 	}
 	r := m.holds.get(id)
-	if r != nil && !r.ended.IsZero() && now.Sub(r.ended) >= keepClosed {
+	if r != nil && r.ended != 0 && r.ended <= due {
 		m.forgetHold(&m.closed, r)
 		return nil
 	}
@@ -266,7 +272,7 @@ func (m *Memory) file(r *record, was State, now time.Time) {
 		r.legs[i].book.pins--
 	}
 	m.open.remove(r)
-	r.ended = now
+	r.ended = now.UnixNano()
 	m.closed.push(r)
 }
 
@@ -281,7 +287,7 @@ func (m *Memory) forgetHold(from *list, r *record) {
 	m.recycle(r)
 }
 
-// maxFree bounds the records kept for use again.
+// maxFree bounds the records kept for use again, as they are: see begin.
 const maxFree = 1024
 
 func (m *Memory) blank() *record {
@@ -295,12 +301,9 @@ func (m *Memory) blank() *record {
 }
 
 func (m *Memory) recycle(r *record) {
-	if len(m.free) >= maxFree {
-		return
+	if len(m.free) < maxFree {
+		m.free = append(m.free, r)
 	}
-	clear(r.legs)
-	*r = record{provider: r.provider, legs: r.legs[:0]}
-	m.free = append(m.free, r)
 }
 
 // table finds records by id. Ids of one process are a counter, and neighbours in

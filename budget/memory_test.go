@@ -268,3 +268,11 @@ func TestMemoryUsesRecordsAgainWithoutTrace(t *testing.T) {
 	require.Equal(t, budget.Unit/2, k.used(noon, day))
 	require.Equal(t, budget.Unit/4, k.used(noon, month))
 }
+
+func TestMemoryHasOneKey(t *testing.T) {
+	t.Parallel()
+	var a, b budget.Memory
+	require.GreaterOrEqual(t, len(a.Key()), 16)
+	require.Equal(t, a.Key(), a.Key())
+	require.NotEqual(t, a.Key(), b.Key())
+}
