@@ -100,6 +100,7 @@ func (m *Memory) admit(r *record, h *Hold, now Reading) (*ExceededError, error) 
 	return would, err
 }
 
+// try is admit at one instant. A refusal and an error exclude each other.
 func (m *Memory) try(r *record, h *Hold, at time.Time) (refused, would *ExceededError, err error) {
 	if err := m.prepare(r, h, at); err != nil {
 		return nil, nil, err

@@ -5,8 +5,8 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -224,7 +224,9 @@ func sweep(t *testing.T, z *time.Location, from, to time.Time) int {
 
 func zoneNames(t *testing.T) []string {
 	t.Helper()
-	r, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))
+	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	require.NoError(t, err)
+	r, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(root)), "lib", "time", "zoneinfo.zip"))
 	require.NoError(t, err)
 	defer r.Close()
 	var names []string

@@ -42,7 +42,8 @@ type Options struct {
 	Dir string
 }
 
-// Run runs the suite.
+// Run runs the suite. With the environment variable OUTLAY_PROVE set it repeats races and
+// random histories many times more. A random history that fails names its seed.
 func Run(t *testing.T, s Subject) {
 	groups := [][]namedCase{admission, evidence, operators}
 	if !s.ServerTime {

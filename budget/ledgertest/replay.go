@@ -12,6 +12,8 @@ import (
 
 // Fuzz lets the fuzzer write histories: holds, outcomes, time, operators and, if the
 // subject survives one, crashes. After every step the ledger agrees with the model.
+// Run it with -fuzzminimizetime=10x: to make long histories shorter takes a minute each
+// otherwise, and finds nothing.
 func Fuzz(f *testing.F, s Subject) {
 	for seed := range uint64(4) {
 		f.Add(history(seed))
