@@ -120,9 +120,9 @@ func (e *events) endEvent() {
 	e.text, e.size, e.whole = e.text[:0], 0, false
 }
 
-// finish ends an event that no empty line ended.
+// finish ends an event that no empty line ended, if its JSON is whole.
 func (e *events) finish() {
-	if e.mode == 's' {
+	if e.mode == 's' && e.whole {
 		e.endEvent()
 	}
 }

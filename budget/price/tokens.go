@@ -165,6 +165,7 @@ func (t Tokens) Meter(resp *http.Response) (io.Writer, func() (budget.Amount, bo
 	e.document = func(text []byte, broken bool) {
 		switch {
 		case broken:
+			u.forget()
 		case string(bytes.TrimSpace(text)) == "[DONE]":
 			u.final = true
 		default:

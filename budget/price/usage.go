@@ -114,6 +114,12 @@ func (d *document) count(name, raw []byte, quoted bool) {
 	d.n[i], d.told = v, true
 }
 
+// forget drops what was told before an event that could not be read: it may have told
+// more.
+func (u *usage) forget() {
+	u.n, u.final = newUsage().n, false
+}
+
 // merge adds what a document of a stream, or the only document, says. The vendors'
 // counts are of all so far, so the last holds.
 func (u *usage) merge(d *document, stream bool) {
@@ -152,10 +158,9 @@ func (u *usage) billed() (b billed, ok bool) {
 	b.cachedInput += n(cacheRead)
 	b.cacheWrite1h = min(n(cacheWrite1h), n(cacheWrite))
 	b.cacheWrite = n(cacheWrite) - b.cacheWrite1h
-	if b == (billed{}) || u.bad {
-		return billed{}, false // no call reads and writes nothing
-	}
-	return b, true
+	// No call reads nothing, and what was read is told with what was written, if at all.
+	read := max(u.n[prompt], u.n[input], u.n[total]) >= 0
+	return b, read && b != billed{} && !u.bad
 }
 
 // inputs is all that was read.

@@ -131,7 +131,7 @@ func (r reply) bill(c call, ref, to string, n int64) reply {
 func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return // the caller left before all of the request was here
+		panic(http.ErrAbortHandler) // the caller left before all of the request was here
 	}
 	a, fault := f.judge(r, body)
 	defer f.leave()
@@ -140,7 +140,7 @@ func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !f.pause(r, fault) {
-		panic(http.ErrAbortHandler) // no answer: net/http only breaks the connection
+		panic(http.ErrAbortHandler) // net/http only breaks the connection
 	}
 	if fault == ResetAfterRead || fault == Cut && a.empty() {
 		reset(w)
