@@ -57,12 +57,6 @@ type Options struct {
 	HTTP2 bool
 }
 
-// SMSOptions are the options of text message vendors.
-type SMSOptions = Options
-
-// GeocoderOptions are the options of geocoders.
-type GeocoderOptions = Options
-
 // Limit is what a vendor allows. Zero fields allow everything.
 type Limit struct {
 	// Requests may arrive in each Window. Windows are fixed: they begin at whole
