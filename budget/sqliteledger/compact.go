@@ -76,12 +76,12 @@ func (b *books) takeOld(from, to int64) (all []old) {
 // one in the place of the first of them, which keeps the order of ids and of time.
 func (b *books) keepSum(o old, from int64) {
 	n := b.exec(`UPDATE entry SET at=max(at, ?), settled=settled+?, presumed=presumed+?, held=held+?, overrun=overrun+?,
-		floor=floor+?, amount=amount+? WHERE id<=? AND kind='compacted' AND win=? AND provider IS ?`, o.at, int64(o.settled),
+		floor=floor+?, why=(CAST(why AS INTEGER)+?) || ' entries' WHERE id<=? AND kind='compacted' AND win=? AND provider IS ?`, o.at, int64(o.settled),
 		int64(o.presumed), int64(o.held), int64(o.overrun), int64(o.floor), o.count, from, o.win, o.provider)
 	if n > 0 {
 		return
 	}
-	b.exec(`INSERT INTO entry(id, at, kind, budget, win, provider, settled, presumed, held, overrun, floor, amount)
-		VALUES(?,?,'compacted',?,?,?,?,?,?,?,?,?)`, o.first, o.at, o.budget, o.win, o.provider, int64(o.settled),
+	b.exec(`INSERT INTO entry(id, at, kind, budget, win, provider, settled, presumed, held, overrun, floor, why)
+		VALUES(?,?,'compacted',?,?,?,?,?,?,?,?,? || ' entries')`, o.first, o.at, o.budget, o.win, o.provider, int64(o.settled),
 		int64(o.presumed), int64(o.held), int64(o.overrun), int64(o.floor), o.count)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -22,11 +23,7 @@ type conn struct {
 // dial opens a connection to a file that exists.
 func dial(path, vfs string, wait time.Duration) (*conn, error) {
 	// modeof: the write-ahead log holds the same secrets as the file and gets its mode.
-	query := url.Values{"modeof": {path}}
-	if vfs != "" {
-		query.Set("vfs", vfs)
-	}
-	uri := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "vfs=" + vfs + "&modeof=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20")}
 	c, err := sqlite3.OpenFlags(uri.String(), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err

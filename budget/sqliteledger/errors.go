@@ -102,7 +102,7 @@ func fault(path string, err error) error {
 
 func classify(err error) Fault {
 	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG), errors.Is(err, sqlite3.FULL):
+	case isFull(err), errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR_SHMSIZE):
 		return Full
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission),
 		errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM):
@@ -110,7 +110,7 @@ func classify(err error) Fault {
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED), errors.Is(err, sqlite3.INTERRUPT),
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return Busy
-	case errors.Is(err, sqlite3.NOTADB):
+	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, syscall.EISDIR):
 		return Foreign
 	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, errBooks):
 		return Corrupt

@@ -1,6 +1,7 @@
 package sqliteledger
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -56,7 +57,7 @@ type Options struct {
 	// not what they say, budgets are overspent.
 	AllowNetworkFS bool
 
-	vfs   string        // for tests: a VFS of the driver
+	vfs   string        // for tests: a VFS of the driver; empty: ours
 	clock *budget.Clock // for tests; nil: the system's
 }
 
@@ -86,7 +87,8 @@ func (o Options) Open(path string) (*Ledger, error) {
 	if l.wait == 0 {
 		l.wait = 10 * time.Second
 	}
-	if err := l.open(o.vfs); err != nil {
+	registerVFS()
+	if err := l.open(cmp.Or(o.vfs, vfsName)); err != nil {
 		return nil, errors.Join(l.fault(err), l.release())
 	}
 	go l.commitLoop()

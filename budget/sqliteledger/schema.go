@@ -92,7 +92,7 @@ CREATE VIEW presumed AS SELECT
 
 // decimal, utc and local are columns of a view, each with the comma after it.
 func decimal(x, name string) string {
-	return fmt.Sprintf(`CASE WHEN %[1]s<0 THEN '-' ELSE '' END || rtrim(rtrim(printf('%%d.%%09d',
+	return fmt.Sprintf(`CASE WHEN %[1]s<0 THEN '-' WHEN %[1]s>=0 THEN '' END || rtrim(rtrim(printf('%%d.%%09d',
 		abs(%[1]s)/1000000000, abs(%[1]s)%%1000000000), '0'), '.') AS %[2]s, `, "("+x+")", name)
 }
 
