@@ -139,13 +139,9 @@ func (l *leg) give(o Outcome, first bool, now time.Time) {
 
 // begin makes r the record of an admitted hold; its legs are set.
 func (r *record) begin(h *Hold, now time.Time) {
-	provider := r.provider
-	if provider != h.Provider { // a record used again mostly has it
-		provider = strings.Clone(h.Provider)
-	}
 	*r = record{
 		id: h.ID, critical: h.Critical, assumed: h.Assumed, state: StateHeld,
-		legs: r.legs, provider: provider, at: now,
+		legs: r.legs, provider: h.Provider, at: now,
 	}
 }
 
@@ -290,13 +286,20 @@ func (m *Memory) forgetHold(from *list, r *record) {
 // maxFree bounds the records kept for use again, as they are: see begin.
 const maxFree = 1024
 
+// A new Memory makes its records, with room for two legs each, by the chunk.
+const recordChunk, usualLegs = 32, 2
+
 func (m *Memory) blank() *record {
-	n := len(m.free)
-	if n == 0 {
-		return new(record)
+	if len(m.free) == 0 {
+		records, legs := make([]record, recordChunk), make([]leg, recordChunk*usualLegs)
+		for i := range records {
+			records[i].legs = legs[i*usualLegs : i*usualLegs : (i+1)*usualLegs]
+			m.free = append(m.free, &records[i])
+		}
 	}
-	r := m.free[n-1]
-	m.free = m.free[:n-1]
+	n := len(m.free) - 1
+	r := m.free[n]
+	m.free = m.free[:n]
 	return r
 }
 

@@ -163,6 +163,7 @@ func (a *attempt) readAnswer(c *call) {
 		if a.resp.Body == nil {
 			a.resp.Body = http.NoBody
 		}
+		a.resp.Request = c.req // not the clone, whose body cannot be had again
 		a.read(c)
 	}
 	if a.trace != nil {

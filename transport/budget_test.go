@@ -213,6 +213,24 @@ type fixed struct{ q budget.Quote }
 
 func (f fixed) Quote(*http.Request) (budget.Quote, error) { return f.q, nil }
 
+func TestNothingIsNothingInAnyCurrency(t *testing.T) {
+	w := newWorld(t, answers(t, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {
+		p.Price = price.Free
+		p.Budgets[0].Unit = "EUR"
+	})
+	_, err := w.get()
+	require.NoError(t, err)
+	w.books("0", "0", "0")
+}
+
+func TestTheResponseNamesTheCallersRequest(t *testing.T) {
+	w := newWorld(t, answers(t, answer{status: 200}))
+	req := request(t, t.Context(), strings.NewReader("text"))
+	resp, err := w.RoundTrip(req)
+	require.NoError(t, err)
+	require.Same(t, req, resp.Request)
+}
+
 func TestFailuresCountAndEarlyErrorsDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := answers(t, answer{})

@@ -185,7 +185,7 @@ func (p *provider) spendsMoney() bool {
 		return true
 	}
 	for _, b := range p.budgets {
-		if b.Unit != "calls" {
+		if b.Unit != budget.Calls {
 			return true
 		}
 	}
@@ -214,10 +214,10 @@ func (p *provider) budgetLegs(buf []budget.Leg, req *http.Request, q budget.Quot
 	for i := range legs {
 		l := &legs[i]
 		l.Budget.Monitor = l.Budget.Monitor || p.Monitor
-		switch l.Budget.Unit {
-		case "calls":
+		switch {
+		case l.Budget.Unit == budget.Calls:
 			l.Amount = budget.Unit
-		case q.Unit:
+		case l.Budget.Unit == q.Unit, q.Amount == 0: // nothing is nothing in any currency
 			l.Amount = q.Amount
 		default:
 			return nil, fmt.Errorf("%s: %w: it costs %s, budget %s is in %s", p.Name, budget.ErrUnpriced, q.Unit, l.Budget.Label, l.Budget.Unit)
@@ -242,7 +242,7 @@ func namedBudget(b budget.Budget, owner string) budget.Budget {
 		b.Label = b.Name
 	}
 	if b.Unit == "" {
-		b.Unit = "USD"
+		b.Unit = budget.USD
 	}
 	return b
 }

@@ -177,7 +177,9 @@ func (c *call) hold() error {
 	c.t.ledgerHealth.note(c, "hold", err)
 	if err == nil {
 		c.holdID, c.holding = id, true
-		c.noticed(report)
+	}
+	c.noticed(report)
+	if err == nil {
 		return nil
 	}
 	if !isRefusal(err) {

@@ -252,7 +252,7 @@ func (k *checker) money(path string, c Config, p *provider) {
 		unit = "USD"
 	}
 	for _, b := range p.budgets {
-		if b.Unit != "calls" && b.Unit != unit {
+		if b.Unit != budget.Calls && b.Unit != unit {
 			k.addf(path+".Price", "is in %s, but budget %q is in %s", unit, b.Name, b.Unit)
 		}
 	}
