@@ -177,10 +177,26 @@ func (t Tokens) Meter(resp *http.Response) (io.Writer, func() (budget.Amount, bo
 	if resp.Request != nil && resp.Request.URL != nil {
 		path = resp.Request.URL.Path
 	}
-	return metering(resp, e, func() (budget.Amount, bool) {
+	w, cost := metering(resp, e, func() (budget.Amount, bool) {
 		a, ok := t.spent(&u, path)
 		return a, ok && u.final
 	})
+	if w == nil {
+		return w, cost
+	}
+	return &tokenMeter{w, &u}, cost
+}
+
+// tokenMeter also tells how many tokens an answer used.
+type tokenMeter struct {
+	io.Writer
+	u *usage
+}
+
+// Units returns the tokens of prompt and answer together, once the cost was asked for.
+func (m *tokenMeter) Units() (n int64, known bool) {
+	b, ok := m.u.billed()
+	return b.inputs() + b.output, ok && m.u.final
 }
 
 // spent prices a usage.

@@ -1,6 +1,8 @@
 package price_test
 
 import (
+	"io"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -137,5 +139,23 @@ func BenchmarkTokensQuote10KB(b *testing.B) {
 		if _, err := p.Quote(r); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func TestTheMeterCountsTokens(t *testing.T) {
+	p := price.Tokens{Models: map[string]price.Model{"gpt-x": {Input: budget.Unit, Output: budget.Unit}}}
+	for body, want := range map[string]int64{
+		`{"model":"gpt-x","usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`: 15,
+		`{"model":"gpt-x"}`: -1,
+	} {
+		w, cost := p.Meter(&http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}})
+		_, err := io.WriteString(w, body)
+		require.NoError(t, err)
+		_, _ = cost()
+		n, known := w.(interface{ Units() (int64, bool) }).Units()
+		if !known {
+			n = -1
+		}
+		require.Equal(t, want, n, body)
 	}
 }
