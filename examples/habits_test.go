@@ -20,7 +20,6 @@ const (
 
 // mayBeLong are the functions that may have more lines, with the reason.
 var mayBeLong = map[string]string{
-	"transport/event.go attrs": "a list with a line for each field of an event",
 }
 
 func TestSizes(t *testing.T) {

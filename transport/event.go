@@ -115,85 +115,105 @@ func Tee(hooks ...func(context.Context, Event)) func(context.Context, Event) {
 func (e Event) LogValue() slog.Value { return slog.GroupValue(e.attrs()...) }
 
 func (e Event) attrs() []slog.Attr {
-	a := make([]slog.Attr, 0, 16)
-	str := func(key, v string) {
-		if v != "" {
-			a = append(a, slog.String(key, v))
-		}
-	}
-	num := func(key string, v int) {
-		if v != 0 {
-			a = append(a, slog.Int(key, v))
-		}
-	}
-	money := func(key string, v budget.Amount) {
-		if v != 0 {
-			a = append(a, slog.String(key, v.String()))
-		}
-	}
-	secs := func(key string, d time.Duration) {
-		if d != 0 {
-			a = append(a, slog.Float64(key, d.Seconds()))
-		}
-	}
-	at := func(key string, t time.Time) {
-		if !t.IsZero() {
-			a = append(a, slog.Time(key, t.UTC()))
-		}
-	}
-	str("provider", e.Provider)
-	if e.Call != (CallID{}) {
-		str("call", e.Call.String())
-	}
-	num("attempt", e.Attempt)
-	if e.Priority != throttle.Normal {
-		str("priority", e.Priority.String())
-	}
-	str("reason", string(e.Reason))
-	str("cause", e.Cause)
-	str("outcome", e.Outcome)
-	str("evidence", e.Evidence)
-	num("status", e.Status)
-	str("source", e.Source)
-	str("error", e.ErrorClass)
-	str("budget", e.Budget)
-	str("window", e.Window)
-	num("percent", e.Percent)
-	money("hold", e.Hold)
-	money("cost", e.Cost)
-	money("overrun", e.Overrun)
-	money("delta", e.Delta)
-	money("need", e.Need)
-	money("used", e.Used)
-	money("limit", e.Limit)
-	str("unit", e.Unit)
-	secs("wait_s", e.Wait)
-	secs("delay_s", e.Delay)
-	secs("took_s", e.Took)
-	secs("expected_s", e.Expected)
-	at("retry_at", e.RetryAt)
-	at("until", e.Until)
-	num("queue", e.Queue)
-	num("remaining", int(e.Remaining))
-	num("attempts", e.Attempts)
-	num("pending", e.Pending)
-	num("resends", e.Resends)
-	secs("skew_s", e.Skew)
-	str("store", e.Store)
-	str("op", e.Op)
-	str("policy", e.Policy)
-	str("actor", e.Actor)
-	str("action", e.Action)
-	str("from", e.From)
-	str("to", e.To)
-	str("audit", e.Audit)
-	for _, b := range []struct {
-		key string
-		v   bool
-	}{{"late", e.Late}, {"assumed", e.Assumed}, {"up", e.Up}, {"nested", e.Nested}} {
-		if b.v {
-			a = append(a, slog.Bool(b.key, true))
-		}
-	}
+	a := make(attrs, 0, 16)
+	e.words(&a)
+	e.numbers(&a)
 	return a
+}
+
+// words are who, what and why.
+func (e Event) words(a *attrs) {
+	a.str("provider", e.Provider)
+	if e.Call != (CallID{}) {
+		a.str("call", e.Call.String())
+	}
+	a.num("attempt", e.Attempt)
+	if e.Priority != throttle.Normal {
+		a.str("priority", e.Priority.String())
+	}
+	a.str("reason", string(e.Reason))
+	a.str("cause", e.Cause)
+	a.str("outcome", e.Outcome)
+	a.str("evidence", e.Evidence)
+	a.num("status", e.Status)
+	a.str("source", e.Source)
+	a.str("error", e.ErrorClass)
+	a.str("budget", e.Budget)
+	a.str("window", e.Window)
+	a.str("store", e.Store)
+	a.str("op", e.Op)
+	a.str("policy", e.Policy)
+	a.str("actor", e.Actor)
+	a.str("action", e.Action)
+	a.str("from", e.From)
+	a.str("to", e.To)
+	a.str("audit", e.Audit)
+}
+
+// numbers are how much, how long and when.
+func (e Event) numbers(a *attrs) {
+	a.num("percent", e.Percent)
+	a.money("hold", e.Hold)
+	a.money("cost", e.Cost)
+	a.money("overrun", e.Overrun)
+	a.money("delta", e.Delta)
+	a.money("need", e.Need)
+	a.money("used", e.Used)
+	a.money("limit", e.Limit)
+	a.str("unit", e.Unit)
+	a.secs("wait_s", e.Wait)
+	a.secs("delay_s", e.Delay)
+	a.secs("took_s", e.Took)
+	a.secs("expected_s", e.Expected)
+	a.at("retry_at", e.RetryAt)
+	a.at("until", e.Until)
+	a.num("queue", e.Queue)
+	a.num("remaining", int(e.Remaining))
+	a.num("attempts", e.Attempts)
+	a.num("pending", e.Pending)
+	a.num("resends", e.Resends)
+	a.secs("skew_s", e.Skew)
+	a.yes("late", e.Late)
+	a.yes("assumed", e.Assumed)
+	a.yes("up", e.Up)
+	a.yes("nested", e.Nested)
+}
+
+// attrs leaves out what is zero: it does not apply.
+type attrs []slog.Attr
+
+func (a *attrs) str(key, v string) {
+	if v != "" {
+		*a = append(*a, slog.String(key, v))
+	}
+}
+
+func (a *attrs) num(key string, v int) {
+	if v != 0 {
+		*a = append(*a, slog.Int(key, v))
+	}
+}
+
+func (a *attrs) money(key string, v budget.Amount) {
+	if v != 0 {
+		*a = append(*a, slog.String(key, v.String()))
+	}
+}
+
+func (a *attrs) secs(key string, d time.Duration) {
+	if d != 0 {
+		*a = append(*a, slog.Float64(key, d.Seconds()))
+	}
+}
+
+func (a *attrs) at(key string, t time.Time) {
+	if !t.IsZero() {
+		*a = append(*a, slog.Time(key, t.UTC()))
+	}
+}
+
+func (a *attrs) yes(key string, v bool) {
+	if v {
+		*a = append(*a, slog.Bool(key, true))
+	}
 }

@@ -151,7 +151,7 @@ func parsePattern(s string) (p pattern, err error) {
 	p.host, p.wildcard = strings.CutPrefix(p.host, "*.")
 	switch {
 	case p.host == "" && p.wildcard:
-		return p, errors.New("a host is required after *.")
+		return p, errors.New("write a host after the wildcard, as in *.example.com")
 	case p.host == "":
 		return p, errors.New("a host is required, as in api.example.com or api.example.com/v1/")
 	case strings.ContainsAny(p.host, "*{} \t?#@"):

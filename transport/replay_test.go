@@ -198,7 +198,7 @@ func TestFailedDialIsProvenNotSent(t *testing.T) {
 // the day's money.
 func TestTimeoutWhileDiallingIsProvenNotSent(t *testing.T) {
 	hang := make(chan struct{})
-	base := &http.Transport{Dial: func(string, string) (net.Conn, error) { <-hang; return nil, io.EOF }} //nolint:staticcheck // a dial that ignores its context
+	base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { <-hang; return nil, io.EOF }}
 	defer close(hang)
 	rt := metered(t, base, "127.0.0.1")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
