@@ -19,8 +19,7 @@ const (
 )
 
 // mayBeLong are the functions that may have more lines, with the reason.
-var mayBeLong = map[string]string{
-}
+var mayBeLong = map[string]string{}
 
 func TestSizes(t *testing.T) {
 	used := map[string]bool{}
