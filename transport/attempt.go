@@ -52,17 +52,17 @@ type wireTrace struct {
 	conns atomic.Int32 // connections the request was put on
 }
 
-// scratch is what every call needs for its hooks. It is used again, because a closure
-// per call costs more than what it does.
+// scratch is the memory of one call: its state, and hooks whose closures would cost
+// more than what they do. It is used again, unless the end of a body still needs it.
 type scratch struct {
-	c     *call
+	call  call
 	wire  wireTrace
 	queue func(throttle.Forecast)
 }
 
 func newScratch() any {
 	s := new(scratch)
-	s.queue = func(f throttle.Forecast) { s.c.queued(f) }
+	s.queue = func(f throttle.Forecast) { s.call.queued(f) }
 	s.wire.hooks.GetConn = func(string) { s.wire.asked.Store(true) }
 	s.wire.hooks.GotConn = func(httptrace.GotConnInfo) { s.wire.conns.Add(1) }
 	return s

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/throttle"
@@ -70,7 +71,7 @@ func (c *call) watchBody(a *attempt) *http.Response {
 	c.turning = false
 	b := &body{r: resp.Body, e: e}
 	// What waits for the end must not keep the response alive.
-	a.resp, c.current = nil, nil
+	a.resp, c.current, c.kept = nil, nil, true
 	e.until(c.ctx)
 	// The response may be dropped without a Close.
 	runtime.AddCleanup(b, func(e *bodyEnd) { e.unclosed() }, e)
@@ -138,6 +139,7 @@ func (e *bodyEnd) end(whole bool) {
 		return
 	}
 	e.mu.Lock()
+	e.c.now = time.Now()
 	stop := e.stop
 	if e.a.pending {
 		e.a.amount, e.a.known = e.a.cost()
@@ -169,7 +171,7 @@ func (e *bodyEnd) unclosed() {
 	if e.once.Load() {
 		return
 	}
-	e.c.emit(Event{Kind: KindUnclosed})
+	e.c.emit(Event{Kind: KindUnclosed, Took: time.Since(e.c.start)})
 	e.end(false)
 }
 

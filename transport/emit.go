@@ -19,18 +19,19 @@ func (t *Transport) emit(ctx context.Context, e Event) {
 	}
 }
 
-// emit adds what all events of a call have in common.
+// emit adds what all events of a call have in common. The clock was read at its last
+// step.
 func (c *call) emit(e Event) {
 	if c.t.onEvent == nil {
 		return
 	}
-	e.Time, e.Call, e.Provider, e.Attempt, e.Priority = time.Now().UTC(), c.id, c.p.Name, c.attempt, c.priority
+	e.Time, e.Call, e.Provider, e.Attempt, e.Priority = c.now.UTC(), c.id, c.p.Name, c.attempt, c.priority
 	c.t.onEvent(c.ctx, e)
 }
 
 // queued is what the limiter calls when the call begins to wait.
 func (c *call) queued(f throttle.Forecast) {
-	c.waitedFor = f.Cause
+	c.waitedFor, c.queuedUp = f.Cause, true
 	c.emit(Event{Kind: KindWaiting, Cause: string(f.Cause), Expected: f.Wait, Queue: f.Ahead})
 }
 
@@ -111,8 +112,9 @@ func (c *call) finished(outcome string, reason Reason, status int) {
 	if c.t.onEvent == nil {
 		return
 	}
+	c.now = time.Now()
 	e := Event{Kind: KindFinished, Outcome: outcome, Reason: reason, Status: status, Attempts: c.attempt, Wait: c.waited,
-		Delay: c.delayed, Took: time.Since(c.start), Cost: c.cost, Unit: c.quote.Unit, Nested: c.nested}
+		Delay: c.delayed, Took: c.now.Sub(c.start), Cost: c.cost, Unit: c.quote.Unit, Nested: c.nested}
 	if c.holding {
 		e.Pending = 1
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // routes finds the provider of a request. It is immutable.
@@ -24,7 +25,18 @@ type hostRoutes struct {
 	// mux finds the most specific of several patterns; owners maps what it returns.
 	mux    *http.ServeMux
 	owners map[string]*provider
+	// found remembers what the mux said of the first maxFound paths.
+	found  sync.Map // of foundKey to *provider
+	nFound atomic.Int32
 }
+
+// foundKey is what the mux looks at.
+type foundKey struct{ method, path string }
+
+const (
+	maxFound     = 1024
+	maxFoundPath = 128 // longer paths are not worth their memory
+)
 
 var (
 	errNoURL     = errors.New("transport: request without URL")
@@ -69,8 +81,24 @@ func (h *hostRoutes) find(req *http.Request) *provider {
 	if h.whole != nil {
 		return h.whole
 	}
-	// The returned pattern is compared, not the handler: for paths that it would clean
-	// the mux returns a redirecting handler, by which //path would slip through.
+	plain := req.URL.RawPath == "" && req.URL.Opaque == "" && len(req.URL.Path) <= maxFoundPath
+	key := foundKey{req.Method, req.URL.Path}
+	if plain {
+		if p, ok := h.found.Load(key); ok {
+			return p.(*provider)
+		}
+	}
+	p := h.ask(req)
+	if plain && h.nFound.Load() < maxFound {
+		h.nFound.Add(1)
+		h.found.Store(foundKey{strings.Clone(key.method), strings.Clone(key.path)}, p)
+	}
+	return p
+}
+
+// ask asks the mux. The returned pattern is compared, not the handler: for paths that it
+// would clean the mux returns a redirecting handler, by which //path would slip through.
+func (h *hostRoutes) ask(req *http.Request) *provider {
 	q := muxQueries.Get().(*muxQuery)
 	defer muxQueries.Put(q)
 	q.url = pathOnly(req.URL)

@@ -92,6 +92,8 @@ type call struct {
 	unknown  bool // some attempt's outcome is unknown
 	done     bool // finished or refused
 	bodyOurs bool // nobody took the request's body yet
+	queuedUp bool // the attempt had to wait for its turn
+	kept     bool // the end of the body needs the call
 
 	cost    budget.Amount // of the attempts resolved so far
 	current *attempt      // the one under way
@@ -102,11 +104,12 @@ type call struct {
 }
 
 func (t *Transport) newCall(p *provider, req *http.Request) *call {
-	now := time.Now()
-	c := &call{t: t, p: p, req: req, ctx: req.Context(), start: now, now: now, bodyOurs: true}
+	s := t.scratches.Get().(*scratch)
+	c := &s.call
+	c.t, c.p, c.req, c.ctx, c.scratch = t, p, req, req.Context(), s
+	c.start = time.Now()
+	c.now, c.bodyOurs = c.start, true
 	c.books.parent = c.ctx
-	c.scratch = t.scratches.Get().(*scratch)
-	c.scratch.c = c
 	c.id = CallID{t.boot, t.calls.Add(1)}
 	return c
 }
@@ -144,14 +147,15 @@ func (c *call) peek() error {
 // wait takes a turn on every leg. The money is held afterwards, so that queued calls
 // pin none and the window charged is the one in which the call really leaves.
 func (c *call) wait() error {
-	c.waitedFor = ""
+	c.waitedFor, c.queuedUp = "", false
 	turn, err := c.t.limiter.Wait(c.ctx, throttle.Ask{
 		Legs: c.legs, Priority: c.priority, Tenant: c.tenant,
 		MaxWait: c.mayWait(), OnQueue: c.scratch.queue,
 	})
-	now := time.Now()
-	wait := now.Sub(c.now)
-	c.waited, c.now = c.waited+wait, now
+	if c.queuedUp || err != nil {
+		now := time.Now()
+		c.waited, c.now = c.waited+now.Sub(c.now), now
+	}
 	c.t.limiterHealth.note(c, "wait", err)
 	if err != nil && c.p.Monitor && ReasonOf(err) != "" {
 		c.wouldRefuse(err)
@@ -204,6 +208,7 @@ func (c *call) send() *attempt {
 		return a
 	}
 	c.attempt++
+	c.now = time.Now()
 	c.emit(Event{Kind: KindStarted, Wait: c.waited, Hold: c.quote.Amount, Unit: c.quote.Unit})
 	c.sent, c.bodyOurs = true, false
 	a.sentAt = c.now
@@ -277,9 +282,10 @@ func (c *call) leave() {
 	if !c.done {
 		c.abandon()
 	}
-	c.scratch.c = nil
-	c.t.scratches.Put(c.scratch)
-	c.scratch = nil
+	if s, t := c.scratch, c.t; !c.kept {
+		s.call = call{}
+		t.scratches.Put(s)
+	}
 }
 
 func (c *call) abandon() {
