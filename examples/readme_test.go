@@ -48,7 +48,7 @@ func blocks(t *testing.T, lang string) []block {
 var importPaths = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os",
 	"slog": "log/slog", "testing": "testing", "time": "time", "url": "net/url",
-	"budget": module + "/budget", "dialect": module + "/transport/dialect", "price": module + "/budget/price",
+	"budget": module + "/budget", "dialect": module + "/transport/dialect", "price": module + "/budget/price", "provider": module + "/transport/provider",
 	"throttle": module + "/throttle", "transport": module + "/transport", "vendortest": module + "/transport/vendortest",
 }
 

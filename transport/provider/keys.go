@@ -1,0 +1,110 @@
+package provider
+
+import (
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// maxKeyBody is how much of a body is read for the key of a scope. A field that comes
+// later is not found, and the call does not use the scope.
+const maxKeyBody = 1 << 20
+
+// Field returns a function that finds the first of the named fields in a request's form
+// or in the object of its JSON, for scopes and tenants: Field("From") is the sender of a
+// message at Twilio, Field("model") the model of a chat. It reads the body through
+// GetBody, at most a megabyte of it, and gives an empty string if there is no such field.
+func Field(names ...string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		if r.Body == nil || r.Body == http.NoBody || r.GetBody == nil {
+			return ""
+		}
+		body, err := r.GetBody()
+		if err != nil {
+			return "" // the price step reports it
+		}
+		defer body.Close()
+		limited := io.LimitReader(body, maxKeyBody)
+		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if kind == "application/x-www-form-urlencoded" {
+			return formField(limited, names)
+		}
+		return jsonField(limited, names)
+	}
+}
+
+// formField finds the first name that has a value.
+func formField(body io.Reader, names []string) string {
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return ""
+	}
+	form, _ := url.ParseQuery(string(b)) // what does not parse is absent
+	for _, name := range names {
+		if v := form.Get(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// jsonField finds a string at the top of an object. It reads no further than the first
+// name that is there.
+func jsonField(body io.Reader, names []string) string {
+	d := json.NewDecoder(body)
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return ""
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		name, _ := key.(string)
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return ""
+		}
+		var s string
+		if slices.Contains(names, name) && json.Unmarshal(value, &s) == nil && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// host is the host of a request, for vendors that have one for each customer.
+func host(r *http.Request) string { return strings.ToLower(r.URL.Hostname()) }
+
+// endpoint is the path of a request without the ids in it, so that calls to the same
+// endpoint have the same key.
+func endpoint(r *http.Request) string { return generic(r.URL.Path, 8) }
+
+// generic keeps the words of a path, at most n of them, and writes "*" for each segment
+// that looks like an id.
+func generic(p string, n int) string {
+	var b strings.Builder
+	for s := range strings.SplitSeq(strings.Trim(p, "/"), "/") {
+		if n--; n < 0 {
+			break
+		}
+		b.WriteByte('/')
+		if isID(s) {
+			s = "*"
+		}
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+// isID reports whether a segment of a path names one of many things: it has a digit and
+// is no version such as v3, or it is longer than the words of an API are.
+func isID(s string) bool {
+	version, isVersion := strings.CutPrefix(s, "v")
+	isVersion = isVersion && strings.Trim(version, "0123456789.") == ""
+	return len(s) > 32 || strings.ContainsAny(s, "0123456789@") && !isVersion
+}
