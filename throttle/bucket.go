@@ -74,7 +74,7 @@ func (b *Bucket) Wait(ctx context.Context, a Ask) (Turn, error) {
 		return Turn{}, err
 	}
 	if b.free(uses, tick) {
-		id := b.grant(uses, nil, tick)
+		id := b.grant(uses, tick, tick)
 		b.mu.Unlock()
 		return Turn{b, id}, nil
 	}
@@ -223,16 +223,11 @@ func (b *Bucket) free(uses []use, now int64) bool {
 	return true
 }
 
-// grant starts a turn on all legs. at says since when each leg has been ready; nil
-// means now.
-func (b *Bucket) grant(uses []use, at []int64, now int64) uint64 {
+// grant starts a turn on all legs; its tokens are taken at the instant at.
+func (b *Bucket) grant(uses []use, at, now int64) uint64 {
 	id, shares := b.turns.add(len(uses))
 	for i, u := range uses {
-		t := now
-		if at != nil {
-			t = at[i]
-		}
-		b.take(u.s, u.weight, t, now)
+		b.take(u.s, u.weight, at, now)
 		if u.slots {
 			u.s.x.inUse++
 		}

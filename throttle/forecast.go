@@ -193,14 +193,13 @@ func (b *Bucket) limitTo(w *waiter, start int64) {
 
 // overtake tells those whom the newcomer goes before that their forecasts are worse.
 func (b *Bucket) overtake(w *waiter, now int64) {
-	delay := int64(0)
-	for i, l := range w.f.legs {
+	f, delay := w.f, int64(0)
+	for i, l := range f.legs {
 		delay = max(delay, l.s.delay(w.weight(i)))
 	}
-	g := w.f.g
-	for i := w.f.key.class; i < classes; i++ {
-		c := &g.class[i]
-		if i == w.f.key.class && len(c.tenants) == 1 {
+	for i := f.key.class; i < classes; i++ {
+		c := &f.g.class[i]
+		if i == f.key.class && len(c.tenants) == 1 {
 			continue
 		}
 		c.drift += delay

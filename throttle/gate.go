@@ -164,7 +164,7 @@ func (b *Bucket) recover(s *scope, now int64) {
 func (b *Bucket) open(s *scope, at, from int64) {
 	b.recover(s, at)
 	x := s.x
-	x.drained = s.grants
+	x.drained, x.freed = s.grants, at
 	for i, r := range s.plan.tokens {
 		l, t := s.tokens(i), b.timeOf(max(at, x.last))
 		l.SetBurstAt(t, 1)

@@ -24,6 +24,7 @@ type extra struct {
 	buckets []*rate.Limiter // of plan.tokens[1:]
 	windows []window        // of plan.strict
 	last    int64           // the latest instant at which a bucket was changed
+	freed   int64           // when a gate opened or a slot became free
 	slots   int             // turns that may be under way; zero: no bound
 	inUse   int             // turns under way that hold a slot
 
@@ -178,15 +179,18 @@ func refill(l *rate.Limiter, at time.Time, level int) {
 // limitOf is the rate per second under a slow factor.
 func limitOf(r Rate, factor float64) rate.Limit { return r.limit() * rate.Limit(factor) }
 
-// ready returns the instant at which the scope can start a turn of weight for somebody
-// who is there since an instant. In the future, it comes with the reason, and forever
-// means that it depends on others. Otherwise it is now, or, when the turn was only
-// waiting for a bucket to earn it, the instant at which it was earned.
+// ready returns when the scope can start a turn of weight for somebody who is there
+// since an instant. An instant after now comes with the reason, and forever means that
+// it depends on others. Any other is in the past: when the scope became ready while
+// they waited, or zero if it was ready before.
 func (b *Bucket) ready(s *scope, weight int, since, now int64) (at int64, why Reason) {
 	if x := s.x; x != nil {
 		b.refresh(s, now)
 		if at, why := x.closed(s.grants, now); at > now {
 			return at, why
+		}
+		if x.freed > since {
+			at = x.freed
 		}
 	}
 	from := max(since, s.last())
@@ -203,10 +207,16 @@ func (b *Bucket) ready(s *scope, weight int, since, now int64) (at int64, why Re
 			}
 		}
 	}
+	return at, ReasonRate
+}
+
+// dated is the instant at which tokens are taken for a turn that starts now, if its
+// legs became ready at the given one.
+func dated(at, now int64) int64 {
 	if at == 0 {
-		return now, ReasonRate
+		return now
 	}
-	return max(at, now-catchUp), ReasonRate
+	return max(at, now-catchUp)
 }
 
 // closed returns until when gate, cap and slots let nobody start.
@@ -227,6 +237,7 @@ func (x *extra) closed(grants uint64, now int64) (int64, Reason) {
 // take starts a turn of weight that became possible at the instant at.
 func (b *Bucket) take(s *scope, weight int, at, now int64) {
 	s.grants++
+	at = max(at, s.last()) // a limiter that is set back earns twice
 	for i := range s.plan.tokens {
 		// Should the rounding of a nanosecond be missing, the bucket owes it.
 		if l, t := s.tokens(i), b.timeOf(at); !l.AllowN(t, weight) {

@@ -44,42 +44,51 @@ func (b *Bucket) serve(s *scope, now int64) int64 {
 		if f == nil {
 			break
 		}
-		var at [maxLegs]int64
-		if leg := b.blocked(f, &at, now); leg > 0 {
+		leg, at := b.blocked(f, now)
+		if leg > 0 {
 			f.unready()
 			b.bounce(f, leg, now)
 			b.park(f, leg)
 			continue
 		}
-		at[0], _ = b.ready(s, f.head.weight(0), f.head.since, now)
-		if at[0] > now {
-			return at[0]
+		first, _ := b.ready(s, f.head.weight(0), f.head.since, now)
+		if first > now {
+			return first
 		}
-		b.start(f, at[:len(f.legs)], now)
+		b.start(f, dated(max(first, at), now), now)
 	}
 	return forever
 }
 
 // blocked returns the index of a leg beside the first that cannot start the head of
-// the flow now, or zero, and since when the others have been ready.
-func (b *Bucket) blocked(f *flow, at *[maxLegs]int64, now int64) int {
+// the flow now, or zero, and when the last of them became ready.
+func (b *Bucket) blocked(f *flow, now int64) (leg int, at int64) {
 	for i := 1; i < len(f.legs); i++ {
 		s := f.legs[i].s
-		if s.x.claim != nil && s.x.claim != f || f.woke != i && f.behind(f.legs[i].park) {
-			return i
+		switch s.x.claim {
+		case f:
+		case nil:
+			// Whom another leg let go waits only for what is really not there, or two
+			// legs could send it to and fro at one instant for ever.
+			if f.woke == 0 && f.behind(f.legs[i].park) {
+				return i, 0
+			}
+		default:
+			return i, 0
 		}
-		at[i], _ = b.ready(s, f.head.weight(i), f.head.since, now)
-		if at[i] > now {
-			return i
+		since, _ := b.ready(s, f.head.weight(i), f.head.since, now)
+		if since > now {
+			return i, 0
 		}
+		at = max(at, since)
 	}
-	return 0
+	return 0, at
 }
 
 // behind reports whether somebody in the park goes before the flow.
 func (f *flow) behind(p *park) bool {
 	for c := range f.key.class {
-		if len(p.class[c].q) > 0 {
+		if len(p.class[c].q) > 0 && p.class[c].awake == 0 {
 			return true
 		}
 	}
@@ -93,8 +102,7 @@ func (f *flow) behind(p *park) bool {
 
 // place puts a flow that is nowhere among the ready, or parks it.
 func (b *Bucket) place(f *flow, now int64) {
-	var at [maxLegs]int64
-	if leg := b.blocked(f, &at, now); leg > 0 {
+	if leg, _ := b.blocked(f, now); leg > 0 {
 		b.park(f, leg)
 		return
 	}
@@ -143,7 +151,7 @@ func (p *parked) next(s *scope) *flow {
 }
 
 // start gives the head of a ready flow its turn.
-func (b *Bucket) start(f *flow, at []int64, now int64) {
+func (b *Bucket) start(f *flow, at, now int64) {
 	w := f.head
 	var buf [4]use
 	uses := buf[:0]
@@ -151,9 +159,9 @@ func (b *Bucket) start(f *flow, at []int64, now int64) {
 		uses = append(uses, use{l.s, w.weight(i), w.slots&(1<<i) != 0})
 	}
 	w.turn = b.grant(uses, at, now)
+	b.passedOver(f, now)
 	f.c.served(f.t, w.weight(0))
 	f.g.turned(f.c)
-	b.passedOver(f, now)
 	b.unclaim(f)
 	b.sleepAgain(f)
 	f.bounced = 0
@@ -168,27 +176,28 @@ func (b *Bucket) start(f *flow, at []int64, now int64) {
 	}
 	f.t.ready.fix(f.pos)
 	f.c.ready.fix(f.t.pos)
-	var again [maxLegs]int64
-	if leg := b.blocked(f, &again, now); leg > 0 {
+	if leg, _ := b.blocked(f, now); leg > 0 {
 		f.unready()
 		b.park(f, leg)
 	}
 }
 
-// passedOver counts the turn against the patience of those who are parked at the
-// same scopes, because they need more of it than is left each time.
+// passedOver counts the turn against the patience of those who are parked at the same
+// scopes and were before it, but need more than is left each time.
 func (b *Bucket) passedOver(f *flow, now int64) {
-	for _, l := range f.legs[1:] {
+	for i, l := range f.legs[1:] {
 		b.touch(l.s)
 		for _, p := range l.s.x.parks {
 			for c := range p.class {
 				q := &p.class[c]
-				if len(q.q) == 0 || p.g == f.g && c == f.key.class {
+				switch mine := p == l.park && c == f.key.class; {
+				case len(q.q) == 0, mine && f.woke == i+1:
 					q.skipped = 0
-					continue
-				}
-				if q.skipped++; q.skipped >= patience && q.awake == 0 {
-					b.claim(q.q[0], now)
+				case q.awake > 0, mine && !f.behind(p):
+				default:
+					if q.skipped++; q.skipped >= patience {
+						b.claim(q.q[0], now)
+					}
 				}
 			}
 		}
@@ -243,10 +252,9 @@ func (b *Bucket) reseat(s *scope, now int64) {
 	if s.x.claim != nil {
 		b.unclaim(s.x.claim)
 	}
-	var at [maxLegs]int64
 	for _, r := range s.x.flows {
 		if f := r.flow; r.leg > 0 && f.parked == 0 {
-			if leg := b.blocked(f, &at, now); leg > 0 {
+			if leg, _ := b.blocked(f, now); leg > 0 {
 				f.unready()
 				b.park(f, leg)
 			}

@@ -90,7 +90,7 @@ func (b *Bucket) giveBack(h share, now int64) {
 	if x != nil {
 		b.refresh(s, now)
 		if h.slot {
-			x.inUse--
+			x.release(now)
 		}
 		if x.cap.end > 0 && h.grant > x.cap.base {
 			x.cap.until++
@@ -129,18 +129,27 @@ func (b *Bucket) EndTurn(id uint64) {
 	if e == nil {
 		return
 	}
-	freed := false
+	now := int64(0)
 	for _, h := range e.shares() {
-		if h.slot {
-			h.s.x.inUse--
-			b.touch(h.s)
-			freed = true
+		if !h.slot {
+			continue
 		}
+		if now == 0 {
+			now = b.tickOf(b.clock())
+		}
+		h.s.x.release(now)
+		b.touch(h.s)
 	}
 	b.turns.drop(id, e)
-	if freed && len(b.dirty) > 0 {
-		b.run(b.tickOf(b.clock()))
+	if len(b.dirty) > 0 {
+		b.run(now)
 	}
+}
+
+// release frees a slot.
+func (x *extra) release(now int64) {
+	x.inUse--
+	x.freed = now
 }
 
 // grantsAt is the number of turns of the scope that had started with t, or all up to
