@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -32,6 +33,11 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(childEnv); role != "" {
 		children[role](os.Args[1])
 		return
+	}
+	flag.Parse()
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() && flag.Lookup("test.bench").Value.String() == "" {
+		// A disk in memory: power loss is tested below SQLite, all else needs no real sync.
+		must(0, os.Setenv("TMPDIR", "/dev/shm"))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -50,8 +51,8 @@ func (b *books) event(kind string, t budget.Target, amount budget.Amount, by bud
 // Freeze implements [budget.Operator]. What is frozen already stays so since then.
 func (l *Ledger) Freeze(ctx context.Context, t budget.Target, by budget.By) error {
 	return l.change(ctx, t, func(b *books) {
-		if b.exec("INSERT INTO frozen(provider, budget, since) VALUES(coalesce(?,''),coalesce(?,''),?) ON CONFLICT DO NOTHING",
-			t.Provider, t.Budget, b.now.UnixMilli()) > 0 {
+		if b.exec("INSERT INTO frozen(provider, budget, since, who, why) VALUES(coalesce(?,''),coalesce(?,''),?,?,?) ON CONFLICT DO NOTHING",
+			t.Provider, t.Budget, b.now.UnixMilli(), by.Who, by.Why) > 0 {
 			b.event("freeze", t, 0, by)
 		}
 	})
@@ -75,6 +76,35 @@ func (l *Ledger) change(ctx context.Context, t budget.Target, f func(*books)) er
 		b.readFrozen()
 		return b.err
 	})
+}
+
+// Frozen is a provider or a budget that an operator has stopped.
+type Frozen struct {
+	budget.Target
+	Since time.Time
+	By    budget.By
+}
+
+// Frozen lists what is frozen, by name.
+func (l *Ledger) Frozen(ctx context.Context) ([]Frozen, error) {
+	var all []Frozen
+	err := l.view(ctx, func(b *books) {
+		b.query(func(s *sqlite3.Stmt) {
+			all = append(all, Frozen{
+				Target: budget.Target{Provider: s.ColumnText(0), Budget: s.ColumnText(1)}, Since: instant(s, 2),
+				By: budget.By{Who: s.ColumnText(3), Why: s.ColumnText(4)},
+			})
+		}, "SELECT provider, budget, since, who, why FROM frozen ORDER BY provider, budget")
+	})
+	return all, err
+}
+
+// Providers lists the providers that ever took a hold, by name.
+func (l *Ledger) Providers(ctx context.Context) (names []string, err error) {
+	err = l.view(ctx, func(b *books) {
+		b.query(func(s *sqlite3.Stmt) { names = append(names, s.ColumnText(0)) }, "SELECT name FROM provider ORDER BY name")
+	})
+	return names, err
 }
 
 func (b *books) isFrozen(name string) bool {

@@ -105,7 +105,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 			t.Parallel()
 			step, last := 1, false
 			if !proving {
-				step = 41
+				step = 67
 			}
 			crashes := 0
 			for at := 1 + rand.IntN(step); !last; at += step {

@@ -29,6 +29,14 @@ func TestReports(t *testing.T) {
 	require.Equal(t, []bool{true, false}, []bool{now[0].Frozen, now[1].Frozen})
 	require.Equal(t, int64(2), now[1].Trend.Settled)
 
+	frozen, err := l.Frozen(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []Frozen{{Target: budget.Target{Budget: "sms-calls"}, Since: hand.Now(), By: by}}, frozen)
+
+	providers, err := l.Providers(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"sms"}, providers)
+
 	later, err := l.Budgets(ctx, hand.Now().AddDate(0, 0, 1))
 	require.NoError(t, err)
 	require.Equal(t, "sms-day 2026-05-03 day: settled 0 presumed 0 held 0 of 60 USD", brief(later[1]))
