@@ -73,8 +73,7 @@ func (b *Bucket) Wait(ctx context.Context, a Ask) (Turn, error) {
 		b.mu.Unlock()
 		return Turn{}, err
 	}
-	if b.free(uses, tick) {
-		id := b.grant(uses, tick, tick)
+	if id, ok := b.atOnce(uses, tick); ok {
 		b.mu.Unlock()
 		return Turn{b, id}, nil
 	}
@@ -208,6 +207,21 @@ func (b *Bucket) planOf(rates []Rate) *plan {
 	return p
 }
 
+// atOnce starts a turn if nobody waits for any leg and all can start it now.
+func (b *Bucket) atOnce(uses []use, now int64) (uint64, bool) {
+	if s := uses[0].s; len(uses) == 1 && s.x == nil && len(s.plan.tokens) == 1 {
+		if !s.bucket.AllowN(b.timeOf(now), uses[0].weight) {
+			return 0, false
+		}
+		s.grants++
+		return b.record(uses, now), true
+	}
+	if !b.free(uses, now) {
+		return 0, false
+	}
+	return b.grant(uses, now, now), true
+}
+
 // free reports whether nobody waits and every leg can start now.
 func (b *Bucket) free(uses []use, now int64) bool {
 	for _, u := range uses {
@@ -225,12 +239,19 @@ func (b *Bucket) free(uses []use, now int64) bool {
 
 // grant starts a turn on all legs; its tokens are taken at the instant at.
 func (b *Bucket) grant(uses []use, at, now int64) uint64 {
-	id, shares := b.turns.add(len(uses))
-	for i, u := range uses {
+	for _, u := range uses {
 		b.take(u.s, u.weight, at, now)
 		if u.slots {
 			u.s.x.inUse++
 		}
+	}
+	return b.record(uses, now)
+}
+
+// record remembers a turn until it is done.
+func (b *Bucket) record(uses []use, now int64) uint64 {
+	id, shares := b.turns.add(len(uses))
+	for i, u := range uses {
 		shares[i] = share{s: u.s, grant: u.s.grants, at: now, weight: int32(u.weight), slot: u.slots}
 	}
 	if b.seq++; b.seq%64 == 0 {

@@ -199,12 +199,33 @@ func (b *Bucket) overtake(w *waiter, now int64) {
 	}
 	for i := f.key.class; i < classes; i++ {
 		c := &f.g.class[i]
-		if i == f.key.class && len(c.tenants) == 1 {
-			continue
+		if i > f.key.class || len(c.tenants) > 1 {
+			b.drift(c, delay, now)
 		}
-		c.drift += delay
-		for len(c.limits) > 0 && c.limits[0].at < c.drift {
-			b.reviewFlow(c.limits[0].f, now)
+	}
+}
+
+// drift notes that forecasts of the class got worse by at most delay, and looks at
+// those who may be too late by that.
+func (b *Bucket) drift(c *class, delay, now int64) {
+	c.drift += delay
+	for len(c.limits) > 0 && c.limits[0].at < c.drift {
+		b.reviewFlow(c.limits[0].f, now)
+	}
+}
+
+// worsen notes that the scope starts everybody later by at most delay.
+func (b *Bucket) worsen(s *scope, delay, now int64) {
+	groups := make([]*group, 0, 4)
+	if s.x.group != nil {
+		groups = append(groups, s.x.group)
+	}
+	for _, p := range s.x.parks {
+		groups = append(groups, p.g)
+	}
+	for _, g := range groups {
+		for i := range g.class {
+			b.drift(&g.class[i], delay, now)
 		}
 	}
 }

@@ -44,7 +44,6 @@ func (b *Bucket) Adjust(t Turn, key string, weight int) {
 			now := b.tickOf(b.clock())
 			b.reweigh(h, min(weight, maxTurns), now)
 			if h.s.x != nil {
-				b.review(h.s, now)
 				b.touch(h.s)
 				b.run(now)
 			}
@@ -53,33 +52,40 @@ func (b *Bucket) Adjust(t Turn, key string, weight int) {
 	}
 }
 
-// reweigh gives back what the share took too much, or takes the rest as debt.
+// reweigh gives back what the share took too much, or takes the rest as debt, which
+// delays all who wait.
 func (b *Bucket) reweigh(h *share, weight int, now int64) {
-	more := weight - int(h.weight)
+	s, more := h.s, weight-int(h.weight)
 	h.weight = int32(weight)
-	if h.s.x != nil && h.grant <= h.s.x.drained {
-		return // the bucket was emptied since
+	if s.x != nil {
+		b.refresh(s, now)
+		if h.grant <= s.x.drained {
+			return // the bucket was emptied since
+		}
+		s.x.last = now
 	}
-	at := b.timeOf(max(now, h.s.last()))
-	for i := range h.s.plan.tokens {
-		l := h.s.tokens(i)
+	for i := range s.plan.tokens {
+		l := s.tokens(i)
 		if more <= 0 {
-			l.AllowN(at, more) // see giveBack
+			l.AllowN(b.timeOf(now), more) // see giveBack
 			continue
 		}
 		for left := more; left > 0; {
 			n := min(left, l.Burst())
-			l.ReserveN(at, n)
+			l.ReserveN(b.timeOf(now), n)
 			left -= n
 		}
 	}
-	for i := range h.s.plan.strict {
-		w := &h.s.x.windows[i]
+	for i := range s.plan.strict {
+		w := &s.x.windows[i]
 		if more > 0 {
 			w.take(more, now)
 		} else {
 			w.giveBack(-more, h.at)
 		}
+	}
+	if s.x != nil && more > 0 {
+		b.worsen(s, s.delay(more), now)
 	}
 }
 

@@ -60,8 +60,8 @@ func (t *turns) get(id uint64) *turn {
 
 // drop forgets a turn.
 func (t *turns) drop(id uint64, e *turn) {
-	clear(e.more)
-	*e = turn{gen: e.gen + 1, next: t.free, more: e.more}
+	clear(e.shares())
+	e.gen, e.next, e.n = e.gen+1, t.free, 0
 	t.free = uint32(id)
 }
 
