@@ -8,6 +8,7 @@
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -seed 7 -messages mine.csv
+//	go run ./examples/quickstart -ledger spend.db
 //
 // The exit status is 0 if the books agree with the invoices, 1 if they do not or the
 // work was interrupted, and 2 if it could not begin.
@@ -23,8 +24,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 
-	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/sqliteledger"
 	"github.com/outlay-go/outlay/transport"
 )
 
@@ -38,6 +40,7 @@ var (
 // options are what the command line says.
 type options struct {
 	messages, addresses string
+	ledger              string
 	seed                uint64
 	verbose             bool
 	// speed multiplies the rates of both sides. Tests use it.
@@ -72,7 +75,13 @@ func start(ctx context.Context, args []string, speed int, out, errs io.Writer) i
 		return 2
 	}
 	services := []*service{texts(o, messages), places(o, addresses)}
-	agree, err := run(ctx, o, new(budget.Memory), services, out, errs)
+	ledger, closeLedger, err := openLedger(o.ledger)
+	if err != nil {
+		fmt.Fprintln(errs, "quickstart:", err)
+		return 2
+	}
+	agree, err := run(ctx, o, ledger, services, out, errs)
+	err = errors.Join(err, closeLedger())
 	if err != nil {
 		fmt.Fprintln(errs, "quickstart:", err)
 	}
@@ -82,12 +91,36 @@ func start(ctx context.Context, args []string, speed int, out, errs io.Writer) i
 	return 0
 }
 
+// openLedger opens the ledger in the file, or in a fresh one that goes when it is closed.
+func openLedger(file string) (*sqliteledger.Ledger, func() error, error) {
+	dir := ""
+	if file == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "quickstart"); err != nil {
+			return nil, nil, err
+		}
+		file = filepath.Join(dir, "spend.db")
+	}
+	ledger, err := sqliteledger.Open(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	return ledger, func() error {
+		err := ledger.Close()
+		if dir != "" {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+		return err
+	}, nil
+}
+
 func parse(args []string, errs io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	f.SetOutput(errs)
 	f.StringVar(&o.messages, "messages", "", "CSV `file` with the columns to and text (default: 320 made-up messages)")
 	f.StringVar(&o.addresses, "addresses", "", "CSV `file` with the column address (default: 225 public places)")
+	f.StringVar(&o.ledger, "ledger", "", "`file` of the ledger, made if need be; look into it with examples/spend (default: a temporary one)")
 	f.Uint64Var(&o.seed, "seed", 1, "decides which requests the vendors fail")
 	f.BoolVar(&o.verbose, "v", false, "log what happens to standard error")
 	if err := f.Parse(args); err != nil {

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -135,4 +138,23 @@ func TestExitStatus(t *testing.T) {
 			require.Contains(t, errs.String(), tt.errs)
 		})
 	}
+}
+
+// A ledger file goes on where it stopped: the second run finds the day's money spent.
+func TestLedgerFileGoesOnWhereItStopped(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "spend.db")
+	refused := regexp.MustCompile(`(?m)^  refused +(\d+)`)
+	var first, second bytes.Buffer
+	require.Zero(t, start(t.Context(), []string{"-ledger", file}, fast, &first, io.Discard), first.String())
+	require.Zero(t, start(t.Context(), []string{"-ledger", file}, fast, &second, io.Discard), second.String())
+	before, err := strconv.Atoi(refused.FindStringSubmatch(first.String())[1])
+	require.NoError(t, err)
+	after, err := strconv.Atoi(refused.FindStringSubmatch(second.String())[1])
+	require.NoError(t, err)
+	require.Less(t, before, 200)
+	require.Greater(t, after, 300)
+
+	var errs bytes.Buffer
+	require.Equal(t, 2, start(t.Context(), []string{"-ledger", filepath.Join(file, "nowhere")}, fast, io.Discard, &errs))
+	require.Contains(t, errs.String(), "nowhere")
 }
