@@ -166,6 +166,33 @@ func TestALedgerThatFailsSendsNothing(t *testing.T) {
 	}
 }
 
+// leaving cancels the caller's context while the ledger is asked.
+type leaving struct {
+	*budget.Memory
+	cancel context.CancelFunc
+}
+
+func (l leaving) Hold(ctx context.Context, h budget.Hold) (budget.Report, error) {
+	_, _ = l.Memory.Hold(ctx, h)
+	l.cancel()
+	return budget.Report{}, errors.Join(budget.ErrUnavailable, ctx.Err())
+}
+
+func TestACallerWhoLeavesDuringTheHoldIsNoFaultOfTheLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := newWorld(t, answers(t, answer{status: 200}))
+		rt := newWorld(t, w.base, func(c *transport.Config, _ *transport.Provider) { c.Ledger = leaving{w.ledger, cancel} })
+		_, err := rt.send(ctx, "POST", "text")
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, transport.NotSent(err))
+		require.Empty(t, transport.ReasonOf(err))
+		require.Empty(t, w.base.at())
+		require.Empty(t, rt.eventsOf(transport.KindStore))
+		w.books("0", "0", "0")
+	})
+}
+
 func TestARefusedHoldGivesTheTurnBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, answers(t, answer{status: 200}), limit("1"), rate(throttle.PerMinute(1)), func(c *transport.Config, p *transport.Provider) {

@@ -102,6 +102,9 @@ type health struct {
 }
 
 func (h *health) note(c *call, op string, err error) {
+	if c.ctx.Err() != nil && isContextEnd(err) {
+		return // the caller left
+	}
 	failed := errors.Is(err, budget.ErrUnavailable) || errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, budget.ErrConflict) || errors.Is(err, budget.ErrUnknownHold)
 	if !failed {
 		if err == nil && h.down.CompareAndSwap(true, false) {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -156,6 +157,9 @@ func (c *call) wait() error {
 		now := time.Now()
 		c.waited, c.now = c.waited+now.Sub(c.now), now
 	}
+	if err != nil && c.ctx.Err() != nil && errors.Is(err, throttle.ErrUnavailable) {
+		err = c.ctx.Err() // the caller left; the limiter need not be at fault
+	}
 	c.t.limiterHealth.note(c, "wait", err)
 	if err != nil && c.p.Monitor && ReasonOf(err) != "" {
 		c.wouldRefuse(err)
@@ -189,6 +193,9 @@ func (c *call) hold() error {
 	if !isRefusal(err) {
 		// The answer may be lost while the hold exists: nothing was sent, say so.
 		_, _ = c.t.ledger.Resolve(&c.books, id, budget.Voided("not_sent"))
+		if gone := c.ctx.Err(); gone != nil {
+			return gone // the caller left; the ledger need not be at fault
+		}
 	}
 	if c.p.Monitor && !isFrozen(err) {
 		c.wouldRefuse(err)

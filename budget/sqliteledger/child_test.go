@@ -42,6 +42,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// diskDir is a directory on a real disk.
+var diskDir = os.TempDir()
+
 var children = map[string]func(path string){
 	"sender": sender, "fighter": fighter, "cheat": cheat, "holder": holder, "teller": teller, "filler": filler,
 }

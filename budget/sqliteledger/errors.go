@@ -17,9 +17,10 @@ type Fault string
 
 // The faults. Nothing was sent and nothing was charged with any of them.
 const (
-	// Busy: other processes kept the file locked until the caller's context ended, or
-	// for the whole of Options.Wait. Try again.
+	// Busy: other processes kept the file locked for the whole of Options.Wait. Try again.
 	Busy Fault = "busy"
+	// GivenUp: the caller's context ended first. Nothing happened, and nothing will.
+	GivenUp Fault = "given up"
 	// Full: the disk or the quota is full. The ledger works again when there is space.
 	Full Fault = "full"
 	// ReadOnly: the file, its directory or its file system cannot be written.
@@ -90,6 +91,11 @@ var helps = map[Fault]string{
 // known any more, or is not the file that was opened.
 func (f Fault) fatal() bool { return f == IO || f == Corrupt || f == Deleted }
 
+// givenUp is the error for a caller whose context ended.
+func (l *Ledger) givenUp(ctx context.Context) error {
+	return &Error{Path: l.path, Fault: GivenUp, Err: context.Cause(ctx)}
+}
+
 // fault makes an *[Error] of err, an error of the driver or of the operating system.
 func (l *Ledger) fault(err error) error { return fault(l.path, err) }
 
@@ -107,8 +113,7 @@ func classify(err error) Fault {
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission),
 		errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.PERM):
 		return ReadOnly
-	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED), errors.Is(err, sqlite3.INTERRUPT),
-		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED), errors.Is(err, sqlite3.INTERRUPT):
 		return Busy
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, syscall.EISDIR):
 		return Foreign

@@ -104,7 +104,7 @@ func TestBusy(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	_, err := patient.Hold(ctx, holdOf(budget.HoldID{Boot: 1, Seq: 3}, dollar("month"), "0.1"))
-	requireFault(t, err, Busy)
+	requireFault(t, err, GivenUp)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	_, err = l.Resolve(context.Background(), budget.HoldID{Boot: 1, Seq: 1}, budget.Settled(1))
 	require.NoError(t, err)

@@ -35,7 +35,7 @@ type op struct {
 // is waited for, so that the answer is always the truth.
 func (l *Ledger) do(ctx context.Context, f func(*books) error) error {
 	if err := ctx.Err(); err != nil {
-		return &Error{Path: l.path, Fault: Busy, Err: context.Cause(ctx)}
+		return l.givenUp(ctx)
 	}
 	o := &op{run: f, done: make(chan error, 1)}
 	if err := l.enqueue(o); err != nil {
@@ -47,7 +47,7 @@ func (l *Ledger) do(ctx context.Context, f func(*books) error) error {
 	case <-ctx.Done():
 	}
 	if o.taken.CompareAndSwap(false, true) {
-		return &Error{Path: l.path, Fault: Busy, Err: context.Cause(ctx)}
+		return l.givenUp(ctx)
 	}
 	return <-o.done
 }

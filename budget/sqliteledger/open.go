@@ -67,9 +67,10 @@ func Open(path string) (*Ledger, error) { return Options{}.Open(path) }
 
 // Open is like the function [Open], with options.
 func (o Options) Open(path string) (*Ledger, error) {
+	given := path
 	path, err := resolvePath(path)
 	if err != nil {
-		return nil, err
+		return nil, fault(given, err)
 	}
 	if name := networkFS(filepath.Dir(path)); name != "" && !o.AllowNetworkFS {
 		return nil, &Error{Path: path, Fault: NetworkFS, Err: errors.New(name)}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/outlay-go/outlay/budget"
 )
 
@@ -183,15 +185,23 @@ func (l *Ledger) read(ctx context.Context, f func(*conn)) error {
 	if err := l.files.check(); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return l.givenUp(ctx)
+	}
 	l.reader.SetInterrupt(ctx)
-	defer l.reader.SetInterrupt(context.Background())
 	l.reader.exec("BEGIN")
 	f(l.reader)
 	err := l.reader.take()
 	l.reader.SetInterrupt(context.Background())
-	l.reader.exec("ROLLBACK")
-	if err = errors.Join(err, l.reader.take()); err != nil {
-		return l.fault(err)
+	if !l.reader.GetAutocommit() { // an interrupted BEGIN began nothing
+		l.reader.exec("ROLLBACK")
 	}
-	return nil
+	err = errors.Join(err, l.reader.take())
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil:
+		return l.givenUp(ctx)
+	}
+	return l.fault(err)
 }
