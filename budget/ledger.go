@@ -162,6 +162,7 @@ const (
 	NoticeRecovery  NoticeKind = "recovery"  // holds of a dead process became presumed
 	NoticeClock     NoticeKind = "clock"     // the wall clock jumped
 	NoticeLimit     NoticeKind = "limit"     // a configured limit replaced another
+	NoticeStore     NoticeKind = "store"     // a shared store may lose books, lost some, went away or came back
 )
 
 // Notice is told once by the operation that noticed.
@@ -178,6 +179,8 @@ type Notice struct {
 	Holds int
 	// Skew is the size of a clock jump.
 	Skew time.Duration
+	// Why says what happened to a store, for people.
+	Why string
 }
 
 // Totals is the state of one window of one budget. Settled + Presumed + Held is what

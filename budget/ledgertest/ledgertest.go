@@ -52,6 +52,9 @@ func Run(t *testing.T, s Subject) {
 	if s.Crash != nil {
 		groups = append(groups, restarts)
 	}
+	if s.Crash != nil && !s.ServerTime {
+		groups = append(groups, restartClocks)
+	}
 	for _, group := range groups {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {

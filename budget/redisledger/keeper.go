@@ -1,0 +1,234 @@
+package redisledger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+// keeper says that this instance is alive, presumes the holds of those that are not, and
+// sends what waits.
+func (l *Ledger) keeper(ctx context.Context) {
+	defer close(l.done)
+	tick := time.NewTicker(l.options.beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-l.kick:
+		}
+		if l.beat(ctx) != nil {
+			continue // it tells itself
+		}
+		l.drain(ctx, drainAll)
+		l.renewAllowances(ctx)
+		l.prune(l.store.now())
+	}
+}
+
+// beat is one sign of life. It finds out whether the books were lost, even if no call
+// comes, and presumes what the dead held.
+func (l *Ledger) beat(ctx context.Context) error {
+	k := &l.keys
+	for range rounds {
+		gen := l.generation()
+		reply, _, err := l.store.run(ctx, l.scripts.beat,
+			[]string{k.generation, k.writes(l.id), k.owners, k.holds(l.id), k.presumed}, gen.id, gen.writes, l.id, ownerAlive.Milliseconds())
+		if err != nil {
+			return err
+		}
+		switch text(at(reply, 0)) {
+		case "ok":
+			l.store.told(number(at(reply, 1)))
+			l.presume(ctx, list(at(reply, 2)))
+			return nil
+		case "lost":
+			err = l.relearn(ctx, gen, "acknowledged writes are lost", "")
+		default:
+			err = l.relearn(ctx, gen, "the books are gone", "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepBatch bounds the holds that are looked at in one step.
+const sweepBatch = 32
+
+// presume ends the holds of dead owners: all that they held counts as spent.
+func (l *Ledger) presume(ctx context.Context, dead []any) {
+	found := 0
+	for _, v := range dead {
+		n, err := l.presumeOf(ctx, text(v))
+		found += n
+		if err != nil {
+			break // the next sign of life goes on
+		}
+	}
+	if found == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notify(budget.Notice{Kind: budget.NoticeRecovery, Holds: found})
+}
+
+func (l *Ledger) presumeOf(ctx context.Context, owner string) (found int, err error) {
+	if owner == l.id {
+		return 0, nil
+	}
+	for {
+		ids, err := l.members(ctx, l.keys.holds(owner), sweepBatch)
+		if err != nil {
+			return found, err
+		}
+		done := 0
+		for _, id := range ids {
+			ok, gone, err := l.presumeHold(ctx, owner, id)
+			if err != nil {
+				return found, err
+			}
+			if ok {
+				found++
+			}
+			if ok || gone {
+				done++
+			}
+		}
+		if len(ids) < sweepBatch || done == 0 {
+			break
+		}
+	}
+	_, _, err = l.store.run(ctx, l.scripts.bury, []string{l.keys.owners, l.keys.holds(owner), l.keys.writes(owner)}, owner, 0)
+	return found, err
+}
+
+// members are the first of a sorted set.
+func (l *Ledger) members(ctx context.Context, key string, n int64) (ids []string, err error) {
+	err, _ = l.store.do(ctx, func(ctx context.Context) (err error) {
+		ids, err = l.store.client.ZRange(ctx, key, 0, n-1).Result()
+		return err
+	})
+	return ids, err
+}
+
+// presumeHold ends one hold of a dead owner; gone says that the hold is forgotten.
+func (l *Ledger) presumeHold(ctx context.Context, owner, member string) (ok, gone bool, err error) {
+	id, valid := parseID(member)
+	var h *open
+	if valid {
+		h, err = l.fetch(ctx, id)
+	}
+	if !valid || errors.Is(err, budget.ErrUnknownHold) {
+		err, _ = l.store.do(ctx, func(ctx context.Context) error { return l.store.client.ZRem(ctx, l.keys.holds(owner), member).Err() })
+		return false, true, err
+	}
+	if err != nil {
+		return false, false, err
+	}
+	_, err = l.send(ctx, &late{open: h, mode: "sweep"})
+	if errors.Is(err, budget.ErrUnknownHold) { // it ended, or its owner lives again
+		return false, false, nil
+	}
+	return err == nil, false, err
+}
+
+// How many outcomes that wait an operation takes along.
+const (
+	drainWithHold = 32
+	drainAll      = maxWaiting
+)
+
+// drain sends what waits for the store, in order, as long as the store takes it.
+func (l *Ledger) drain(ctx context.Context, most int) {
+	for range most {
+		if !l.land(ctx) {
+			return
+		}
+		e := l.next()
+		if e == nil {
+			return
+		}
+		_, err := l.send(ctx, e)
+		if l.sent(e, err) != nil {
+			return
+		}
+	}
+}
+
+// next takes the first outcome that waits.
+func (l *Ledger) next() *late {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.waiting) > 0 {
+		e := l.waiting[0]
+		l.waiting[0], l.waiting = nil, l.waiting[1:]
+		if !e.dropped {
+			e.sending = true
+			return e
+		}
+	}
+	return nil
+}
+
+// sent notes how it went. What the store refused for good is dropped: what is written
+// there stays.
+func (l *Ledger) sent(e *late, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.sending = false
+	if errors.Is(err, budget.ErrUnavailable) {
+		l.waiting = append([]*late{e}, l.waiting...)
+		return err
+	}
+	if e.mode == "abandon" {
+		delete(l.doubts, e.open.id)
+	}
+	delete(l.open, e.open.id)
+	return nil
+}
+
+// doubt is for a hold whose answer was lost: nothing was sent for it, so it is void.
+func (l *Ledger) doubt(o *open) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) >= maxWaiting || l.doubts[o.id] != nil {
+		return
+	}
+	e := &late{open: o, outcome: budget.Voided("not_sent"), mode: "abandon"}
+	l.doubts[o.id] = e
+	l.waiting = append(l.waiting, e)
+}
+
+// undoubt is for a hold that is asked for again; false while it is being taken back.
+func (l *Ledger) undoubt(id budget.HoldID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.doubts[id]
+	if e == nil {
+		return true
+	}
+	if e.sending {
+		return false
+	}
+	e.dropped = true
+	delete(l.doubts, id)
+	return true
+}
+
+// prune forgets our share of windows that ended a while ago.
+func (l *Ledger) prune(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, s := range l.own {
+		if now.Sub(s.ends) > time.Hour {
+			delete(l.own, key)
+		}
+	}
+}

@@ -1,0 +1,140 @@
+-- Resolve ends a hold by evidence.
+--
+-- KEYS: generation, writes, holds of the hold's owner, presumed, hold, owners,
+-- unattributed; per leg the account and the windows that count, the charged one last.
+-- ARGV: generation, writes, caller, contents, windows, outcome (s v p, or c: corrected),
+-- amount, ref, mode ('', sweep: only for a dead owner, abandon: it was never sent),
+-- owner of the hold, id, legs; per leg as read below.
+local LEG = 6
+local outcome, amount, mode, legs = ARGV[6], num(ARGV[7]), ARGV[9], tonumber(ARGV[12])
+
+local stop = guard()
+if stop then return stop end
+local h = redis.call('HMGET', KEYS[5], 'legs', 'windows', 'state', 'said', 'amount', 'corrected', 'at')
+local state, said, first, corrected = h[3], h[4] or '', num(h[5]), h[6]
+if not h[1] then return {'unknown'} end
+if h[1] ~= ARGV[4] or h[2] ~= ARGV[5] then return {'other'} end
+if mode ~= '' and state ~= 'h' then return {'unknown'} end
+if mode == 'sweep' then
+  local alive = redis.call('ZSCORE', KEYS[6], ARGV[10])
+  if alive and tonumber(alive) > NOW then return {'unknown'} end
+end
+
+-- What is said now must not contradict what is known.
+local news
+if state == 'h' then
+  if outcome == 'c' then return {'inflight'} end
+  news = true
+elseif outcome == 'c' then
+  news = corrected ~= ARGV[7]
+elseif outcome == said and (outcome == 'v' or ARGV[7] == h[5]) then
+  news = false
+elseif state == 'p' and outcome ~= 'p' then
+  news = true
+else
+  return {'conflict', said, h[5]}
+end
+
+local was, wasAmount = state, first -- that count before
+if corrected then was, wasAmount = 's', num(corrected) end
+local is, isAmount = outcome, amount
+if outcome == 'c' then is = 's' end
+if not news then is, isAmount = was, wasAmount end
+
+local plan, k, a = {}, 8, 13
+local over, delta, money, late = ZERO, ZERO, false, state == 'p'
+for i = 1, legs do
+  local leg = {
+    name = ARGV[a], held = num(ARGV[a + 1]), unit = ARGV[a + 2], id = ARGV[a + 3], ends = tonumber(ARGV[a + 4]),
+    windows = tonumber(ARGV[a + 5]), account = KEYS[k], first = k,
+  }
+  leg.key = KEYS[k + leg.windows]
+  leg.before = was == 'h' and leg.held or cost(leg.held, leg.unit, was, wasAmount)
+  leg.after = cost(leg.held, leg.unit, is, isAmount)
+  over = larger(over, sub(leg.after, leg.held))
+  if i == 1 or (not money and leg.unit ~= 'c') then delta, money = sub(leg.after, leg.before), leg.unit ~= 'c' end
+  late = late or NOW >= leg.ends
+  if news then
+    local w = window(leg.key)
+    leg.lost = not w.exists
+    if not leg.lost then
+      count(w, sub, leg.held, leg.unit, was, wasAmount)
+      if less(sub(MOST, leg.after), used(w)) then return {'overflow', i - 1} end
+      count(w, add, leg.held, leg.unit, is, isAmount)
+      for _, f in ipairs({'s', 'p', 'h', 'over', 'floor'}) do w[f] = larger(ZERO, w[f]) end
+      w.open, w.unknown = math.max(0, w.open), math.max(0, w.unknown)
+    end
+    leg.window = w
+  end
+  plan[i] = leg
+  a, k = a + LEG, k + 1 + leg.windows
+end
+
+local own, alerts = {}, {}
+if not news then
+  for i, leg in ipairs(plan) do own[i] = redis.call('HGET', leg.key, 'o' .. ARGV[3]) or '0' end
+  return {'ok', tonumber(redis.call('HGET', KEYS[2], 'n') or '0'), NOW, own, str(over), '0', 0, {}, state}
+end
+
+-- What the budget used lately: Trend of package budget.
+local SPANS = {900000, 3600000, 86400000}
+local function trend(leg)
+  local f = redis.call('HMGET', leg.account, 't', 't1', 'n1', 'b1', 't2', 'n2', 'b2', 't3', 'n3', 'b3')
+  local set = {'t', tonumber(f[1] or '0') + (is == 's' and 1 or 0)}
+  for i, span in ipairs(SPANS) do
+    local slot, old = math.floor(NOW / span), tonumber(f[i * 3 - 1] or '0')
+    local now, past = num(f[i * 3]), num(f[i * 3 + 1])
+    if slot == old + 1 then now, past = ZERO, now elseif slot > old then now, past = ZERO, ZERO else slot = old end
+    for _, v in ipairs({'t' .. i, slot, 'n' .. i, str(add(now, leg.after)), 'b' .. i, str(past)}) do set[#set + 1] = v end
+  end
+  redis.call('HSET', leg.account, unpack(set))
+end
+
+-- Thresholds that settled and presumed together reached for the first time.
+local function alert(i, leg)
+  local acc = redis.call('HMGET', leg.account, 'alerts', 'limit', 'override')
+  if not acc[1] or acc[1] == '' then return end
+  local spent, fired = add(leg.window.s, leg.window.p), leg.window.fired
+  for j = leg.first + 1, leg.first + leg.windows - 1 do
+    local w = redis.call('HMGET', KEYS[j], 's', 'p', 'fired')
+    spent, fired = add(spent, add(num(w[1]), num(w[2]))), math.max(fired, tonumber(w[3] or '0'))
+  end
+  local limit = acc[3] or acc[2]
+  for percent in string.gmatch(acc[1], '%d+') do
+    local p = tonumber(percent)
+    if p > fired and not less(times(spent, 100), times(num(limit), p)) then
+      leg.window.fired = math.max(leg.window.fired, p)
+      alerts[#alerts + 1] = {i - 1, p, str(spent), limit}
+    end
+  end
+end
+
+-- The sets come first: should a key be of another type, nothing is written.
+if state == 'h' then redis.call('ZREM', KEYS[3], ARGV[11]) end
+if is == 'p' then
+  redis.call('ZADD', KEYS[4], h[7], ARGV[11])
+  if redis.call('PTTL', KEYS[4]) < 0 then redis.call('PEXPIRE', KEYS[4], 34560000000) end -- 400 days
+elseif state == 'h' or state == 'p' then
+  redis.call('ZREM', KEYS[4], ARGV[11])
+  redis.call('PEXPIRE', KEYS[5], 900000) -- an ended hold is known for 15 minutes
+end
+if outcome == 'c' then
+  redis.call('HSET', KEYS[5], 'state', 's', 'corrected', ARGV[7])
+else
+  redis.call('HSET', KEYS[5], 'state', outcome, 'said', outcome, 'amount', ARGV[7])
+end
+if ARGV[8] ~= '' then redis.call('HSET', KEYS[5], 'ref', ARGV[8]) end
+if mode == 'abandon' then redis.call('HSET', KEYS[5], 'abandoned', 1) end
+for i, leg in ipairs(plan) do
+  if leg.lost then
+    redis.call('HSET', KEYS[7], 's', str(add(num(redis.call('HGET', KEYS[7], 's')), leg.after)))
+  else
+    if state == 'h' and is ~= 'v' then trend(leg) end
+    alert(i, leg)
+    leg.window.own = add(leg.window.own, sub(leg.after, leg.before))
+    save(leg.key, leg.window)
+  end
+  own[i] = str(leg.window.own)
+end
+
+return {'ok', redis.call('HINCRBY', KEYS[2], 'n', 1), NOW, own, str(over), str(delta), late and 1 or 0, alerts, state}

@@ -1,0 +1,93 @@
+package redisledger
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+// relearn is for books that are gone, or went back: it begins or finds the generation
+// after gen and reports all that this instance knows. Until that is done no other
+// operation of it goes on, since all name the generation that they know.
+func (l *Ledger) relearn(ctx context.Context, gen generation, why, gone string) error {
+	l.recovering.Lock()
+	defer l.recovering.Unlock()
+	if l.generation().id != gen.id {
+		return nil // somebody did it meanwhile
+	}
+	fresh, err := l.begin(ctx, gen.id, why, gone)
+	if err != nil {
+		return err
+	}
+	if err := l.reportAll(ctx, fresh); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gen = fresh
+	for _, s := range l.own {
+		s.writes = 0
+	}
+	l.note(why + ": this instance reported what it spent")
+	return nil
+}
+
+// reportAll brings to the store what it may have lost: budgets, holds in flight, the
+// last outcomes, and what this instance used of each window beyond that.
+func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
+	l.mu.Lock()
+	accounts, open := maps.Clone(l.accounts), slices.Collect(maps.Values(l.open))
+	recent, own := slices.Clone(l.recent), slices.Collect(maps.Values(l.own))
+	used := map[string]bool{}
+	for _, s := range own {
+		used[s.name] = true
+	}
+	for name := range accounts {
+		delete(l.accounts, name)
+	}
+	l.mu.Unlock()
+	for name, a := range accounts {
+		if used[name] {
+			if _, err := l.configure(ctx, a.given); err != nil {
+				return err
+			}
+		}
+	}
+	for _, o := range open {
+		if o.away {
+			continue
+		}
+		if _, _, err := l.runHold(ctx, gen, o, nil, nil, true); err != nil {
+			return err
+		}
+	}
+	for _, e := range recent {
+		if _, _, err := l.runResolve(ctx, gen, e); err != nil {
+			return err
+		}
+	}
+	for _, s := range own {
+		if err := l.report(ctx, gen, s, open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report adds what the store has less of our share of a window.
+func (l *Ledger) report(ctx context.Context, gen generation, s *share, flying []*open) error {
+	held, holds := budget.Amount(0), 0
+	for _, o := range flying {
+		for i := range o.legs {
+			if lg := &o.legs[i]; !o.away && lg.name == s.name && lg.id == s.id {
+				held, holds = plus(held, lg.amount), holds+1
+			}
+		}
+	}
+	k := &l.keys
+	_, _, err := l.store.run(ctx, l.scripts.report, []string{k.generation, k.writes(l.id), k.account(s.name), k.window(s.name, s.id)},
+		gen.id, gen.writes, l.id, int64(s.total), int64(held), holds, s.id, millis(s.from), millis(s.till), millis(s.expires()))
+	return err
+}

@@ -1,0 +1,350 @@
+package redisledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+// open is a hold of this instance that is in flight.
+type open struct {
+	id       budget.HoldID
+	provider string
+	contents string
+	owner    string
+	legs     []leg
+	away     bool  // granted while the store was away, and not in the books yet
+	outcome  *late // waits for the store
+}
+
+func newOpen(h *budget.Hold, charges []charge) *open {
+	o := &open{id: h.ID, provider: h.Provider, contents: contents(h), legs: make([]leg, len(charges))}
+	for i := range charges {
+		o.legs[i] = charges[i].leg
+	}
+	return o
+}
+
+// expires is when the hold may be forgotten.
+func (o *open) expires() time.Time {
+	last := time.Time{}
+	for i := range o.legs {
+		if o.legs[i].ends.After(last) {
+			last = o.legs[i].ends
+		}
+	}
+	return last.Add(keepPresumed)
+}
+
+// share is what this instance has used of one window, as the store last said.
+type share struct {
+	leg    // its amount means nothing
+	total  budget.Amount
+	writes int64 // of this instance when the store said so
+}
+
+// late is an outcome that the store does not know yet, or may have lost again.
+type late struct {
+	open    *open
+	outcome budget.Outcome
+	mode    string // of the script: "", sweep or abandon
+	sending bool
+	dropped bool
+	done    time.Time // when the store took it
+}
+
+// took notes a hold that the store has granted; false if the books were lost since.
+func (l *Ledger) took(gen generation, o *open, reply []any) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.gen.id != gen.id {
+		return false
+	}
+	l.open[o.id] = o
+	l.wrote(o, number(at(reply, 1)), list(at(reply, 3)))
+	for i := range o.legs {
+		lg := &o.legs[i]
+		if a := l.accounts[lg.name]; a != nil && a.current.ID < lg.id {
+			l.accounts[lg.name] = &account{given: a.given, current: windowOf(a.given, lg.id, lg.from.UnixMilli(), lg.till.UnixMilli())}
+		}
+	}
+	return true
+}
+
+// wrote notes how many writes of ours the store knows, and our share of the windows.
+func (l *Ledger) wrote(o *open, writes int64, own []any) {
+	l.gen.writes = max(l.gen.writes, writes)
+	for i := range o.legs {
+		lg := &o.legs[i]
+		if i >= len(own) {
+			return
+		}
+		key := lg.name + ":" + lg.id
+		s := l.own[key]
+		if s == nil {
+			s = &share{leg: *lg}
+			l.own[key] = s
+		}
+		if writes >= s.writes {
+			s.total, s.writes = amount(own[i]), writes
+		}
+	}
+}
+
+// Resolve implements [budget.Ledger]. The outcome of a hold of this instance that Redis
+// does not take now waits in memory and rides on a later operation, at most 100,000 of
+// them; at exit their holds become presumed.
+func (l *Ledger) Resolve(ctx context.Context, id budget.HoldID, o budget.Outcome) (budget.Report, error) {
+	report, err := l.resolve(context.WithoutCancel(ctx), id, o)
+	return l.tell(report), err
+}
+
+func (l *Ledger) resolve(ctx context.Context, id budget.HoldID, o budget.Outcome) (budget.Report, error) {
+	switch {
+	case o.Amount < 0:
+		return budget.Report{}, fmt.Errorf("%w: hold %v: a negative cost", budget.ErrConflict, id)
+	case o.State > budget.StateCorrected:
+		return budget.Report{}, fmt.Errorf("%w: hold %v: %v ends no hold", budget.ErrConflict, id, o.State)
+	}
+	l.drain(ctx, drainWithHold)
+	h, known, err := l.mine(id, o)
+	if known != nil || err != nil {
+		return reportOf(known), err
+	}
+	if h == nil {
+		if h, err = l.fetch(ctx, id); err != nil {
+			return budget.Report{}, err
+		}
+	}
+	report, err := l.send(ctx, &late{open: h, outcome: o})
+	if errors.Is(err, budget.ErrUnavailable) && l.later(h, o) {
+		return h.report(o, l.store.now()), nil
+	}
+	return report, err
+}
+
+func reportOf(r *budget.Report) budget.Report {
+	if r == nil {
+		return budget.Report{}
+	}
+	return *r
+}
+
+// mine finds a hold of this instance. One whose outcome waits already takes the same
+// once more and no other, until the store knows the first.
+func (l *Ledger) mine(id budget.HoldID, o budget.Outcome) (h *open, known *budget.Report, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h = l.open[id]
+	switch {
+	case h == nil:
+		return nil, nil, nil
+	case h.outcome == nil && h.away && o.State == budget.StateCorrected:
+		return h, nil, fmt.Errorf("%w: hold %v is in flight, there is nothing to correct", budget.ErrConflict, id)
+	case h.outcome == nil && h.away:
+		if !l.wait(h, o) {
+			return h, nil, unavailable(errors.New("too many outcomes wait"))
+		}
+		r := h.report(o, l.store.now())
+		return h, &r, nil
+	case h.outcome == nil:
+		return h, nil, nil
+	}
+	was := h.outcome.outcome
+	if was.State == o.State && (was.Amount == o.Amount || o.State == budget.StateVoided) {
+		r := h.report(o, l.store.now())
+		r.Delta = 0
+		return h, &r, nil
+	}
+	return h, nil, unavailable(fmt.Errorf("hold %v: another outcome waits for the store", id))
+}
+
+// later keeps an outcome until the store answers; false if it cannot.
+func (l *Ledger) later(h *open, o budget.Outcome) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open[h.id] != h || o.State == budget.StateCorrected {
+		return false
+	}
+	return l.wait(h, o)
+}
+
+// maxWaiting bounds the outcomes that wait in memory.
+const maxWaiting = 100_000
+
+func (l *Ledger) wait(h *open, o budget.Outcome) bool {
+	if len(l.waiting) >= maxWaiting {
+		return false
+	}
+	h.outcome = &late{open: h, outcome: o}
+	l.waiting = append(l.waiting, h.outcome)
+	return true
+}
+
+// fetch reads a hold that is not in flight here.
+func (l *Ledger) fetch(ctx context.Context, id budget.HoldID) (*open, error) {
+	var v []any
+	err, _ := l.store.do(ctx, func(ctx context.Context) (err error) {
+		v, err = l.store.client.HMGet(ctx, l.keys.hold(id), "legs", "windows", "owner").Result()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	provider, legs, ok := parseHold(text(at(v, 0)), text(at(v, 1)))
+	if !ok {
+		return nil, fmt.Errorf("%w: %v", budget.ErrUnknownHold, id)
+	}
+	return &open{id: id, provider: provider, contents: text(at(v, 0)), owner: text(at(v, 2)), legs: legs}, nil
+}
+
+// send brings an outcome to the store.
+func (l *Ledger) send(ctx context.Context, e *late) (budget.Report, error) {
+	for range rounds {
+		gen := l.generation()
+		reply, _, err := l.runResolve(ctx, gen, e)
+		if err != nil {
+			return budget.Report{}, err
+		}
+		report, again, err := l.readResolve(ctx, gen, e, reply)
+		if !again || err != nil {
+			return report, err
+		}
+	}
+	return budget.Report{}, unavailable(fmt.Errorf("the books changed %d times while a hold was resolved", rounds))
+}
+
+func (l *Ledger) runResolve(ctx context.Context, gen generation, e *late) ([]any, bool, error) {
+	k, h := &l.keys, e.open
+	owner := h.owner
+	if owner == "" {
+		owner = l.id
+	}
+	names := append(make([]string, 0, 7+4*len(h.legs)), k.generation, k.writes(l.id), k.holds(owner), k.presumed, k.hold(h.id), k.owners, k.unattributed)
+	args := append(make([]any, 0, 12+6*len(h.legs)), gen.id, gen.writes, l.id, h.contents, windowsOf(h.legs), letters[e.outcome.State],
+		int64(e.outcome.Amount), e.outcome.Ref, e.mode, owner, h.id.String(), len(h.legs))
+	for i := range h.legs {
+		lg := &h.legs[i]
+		windows := lg.windows()
+		names = append(names, k.account(lg.name))
+		for _, id := range windows {
+			names = append(names, k.window(lg.name, id))
+		}
+		args = append(args, lg.name, int64(lg.amount), lg.unit(), lg.id, millis(lg.ends), len(windows))
+	}
+	return l.store.run(ctx, l.scripts.resolve, names, args...)
+}
+
+// letters stand for the outcomes.
+var letters = [...]string{budget.StatePresumed: "p", budget.StateSettled: "s", budget.StateVoided: "v", budget.StateCorrected: "c"}
+
+func (l *Ledger) readResolve(ctx context.Context, gen generation, e *late, reply []any) (r budget.Report, again bool, err error) {
+	id := e.open.id
+	switch text(at(reply, 0)) {
+	case "ok":
+		l.store.told(number(at(reply, 2)))
+		l.ended(gen, e, reply)
+		return budget.Report{Overrun: amount(at(reply, 4)), Delta: amount(at(reply, 5)), Late: number(at(reply, 6)) == 1}, false, nil
+	case "unknown":
+		l.forget(id)
+		return r, false, fmt.Errorf("%w: %v", budget.ErrUnknownHold, id)
+	case "other":
+		l.forget(id)
+		other, err := l.fetch(ctx, id)
+		if err == nil {
+			e.open = other
+		}
+		return r, true, err
+	case "conflict":
+		l.forget(id)
+		return r, false, fmt.Errorf("%w: hold %v was %s at %v, not %v at %v", budget.ErrConflict, id,
+			spelled(text(at(reply, 1))), amount(at(reply, 2)), e.outcome.State, e.outcome.Amount)
+	case "inflight":
+		return r, false, fmt.Errorf("%w: hold %v is in flight, there is nothing to correct", budget.ErrConflict, id)
+	case "overflow":
+		return r, false, fmt.Errorf("%w: hold %v: the totals would be out of range", budget.ErrConflict, id)
+	case "lost":
+		return r, true, l.relearn(ctx, gen, "acknowledged writes are lost", "")
+	case "generation":
+		return r, true, l.relearn(ctx, gen, "the books are gone", "")
+	}
+	return r, false, unavailable(errors.New("a reply that makes no sense"))
+}
+
+func spelled(letter string) string {
+	for s, l := range letters {
+		if l == letter {
+			return budget.State(s).String()
+		}
+	}
+	return "in flight"
+}
+
+func (l *Ledger) forget(id budget.HoldID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, id)
+}
+
+// The outcomes of the last while are sent again if the store loses writes.
+const (
+	recentFor = time.Minute
+	maxRecent = 10_000
+)
+
+// ended notes that the store knows the outcome.
+func (l *Ledger) ended(gen generation, e *late, reply []any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, e.open.id)
+	if l.gen.id == gen.id {
+		l.wrote(e.open, number(at(reply, 1)), list(at(reply, 3)))
+	}
+	now := time.Now()
+	e.done = now
+	l.recent = append(l.recent, e)
+	if old := l.recent[0]; len(l.recent) > maxRecent || now.Sub(old.done) > recentFor {
+		l.recent[0] = nil
+		l.recent = l.recent[1:]
+	}
+	for _, v := range list(at(reply, 7)) {
+		a := list(v)
+		lg := &e.open.legs[number(at(a, 0))]
+		n := budget.Notice{Kind: budget.NoticeThreshold, Budget: lg.name, Window: lg.id, Percent: int(number(at(a, 1))),
+			Used: amount(at(a, 2)), Limit: amount(at(a, 3))}
+		if known := l.accounts[lg.name]; known != nil {
+			n.Budget, n.Unit = known.given.Label, known.given.Unit
+		}
+		l.notify(n)
+	}
+}
+
+// report is what resolving the hold does, as far as this instance knows.
+func (o *open) report(out budget.Outcome, now time.Time) (r budget.Report) {
+	money := false
+	for i := range o.legs {
+		lg := &o.legs[i]
+		cost := lg.cost(out)
+		if i == 0 || (!money && !lg.calls) {
+			r.Delta, money = cost-lg.amount, !lg.calls
+		}
+		r.Overrun = max(r.Overrun, cost-lg.amount)
+		r.Late = r.Late || !now.Before(lg.ends)
+	}
+	return r
+}
+
+func (l *leg) cost(o budget.Outcome) budget.Amount {
+	switch {
+	case o.State == budget.StateVoided:
+		return 0
+	case l.calls:
+		return l.amount
+	case o.State == budget.StatePresumed:
+		return max(l.amount, o.Amount)
+	}
+	return o.Amount
+}
