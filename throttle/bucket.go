@@ -224,10 +224,15 @@ func (b *Bucket) atOnce(uses []use, now int64) (uint64, bool) {
 
 // free reports whether nobody waits and every leg can start now.
 func (b *Bucket) free(uses []use, now int64) bool {
+	waiting := false
 	for _, u := range uses {
-		if u.s.x != nil && len(u.s.x.flows) > 0 {
-			return false
+		if x := u.s.x; x != nil && len(x.flows) > 0 {
+			b.refresh(u.s, now) // a gate that is over lets them go before us
+			waiting = true
 		}
+	}
+	if waiting {
+		return false
 	}
 	for _, u := range uses {
 		if at, _ := b.ready(u.s, u.weight, now, now); at > now {

@@ -144,36 +144,39 @@ func part(n, weight, most int64) (int64, int64) {
 // earliest returns when the scope can start a turn after those ahead have started as
 // early as they can.
 func (b *Bucket) earliest(s *scope, ahead, weightAhead int64, weight int, now int64) (int64, Reason) {
-	x := s.x
-	b.refresh(s, now)
-	if x.slots > 0 && int64(x.inUse)+ahead >= int64(x.slots) {
-		return forever, ReasonSlots
+	x, opens, start := s.x, int64(0), now
+	if x != nil {
+		b.refresh(s, now)
+		if x.slots > 0 && int64(x.inUse)+ahead >= int64(x.slots) {
+			return forever, ReasonSlots
+		}
+		opens = x.gate.end
+		if left := x.cap.left(s.grants); x.cap.end > 0 && left <= ahead {
+			opens = max(opens, x.cap.end)
+			weightAhead -= int64(float64(weightAhead) * float64(left) / float64(max(1, ahead)))
+		}
+		start = max(start, opens, x.spread.next)
 	}
-	opens, why := x.gate.end, ReasonRate
-	if left := x.cap.left(s.grants); x.cap.end > 0 && left <= ahead {
-		opens = max(opens, x.cap.end)
-		weightAhead -= int64(float64(weightAhead) * float64(left) / float64(max(1, ahead)))
-	}
-	if opens > now || x.spread.next > now {
+	why := ReasonRate
+	if start > now {
 		why = ReasonGate
 	}
-	start := max(now, opens, x.spread.next)
+	total := float64(weightAhead + int64(weight))
 	for i := range s.plan.tokens {
-		from := max(now, x.last)
+		from := max(now, s.last(), opens)
 		level := s.tokens(i).TokensAt(b.timeOf(from))
 		if opens > now {
-			from = opens
-			level = min(1, s.tokens(i).TokensAt(b.timeOf(opens)))
+			level = min(1, level)
 		}
-		if missing := float64(weightAhead+int64(weight)) - level; missing > 0 {
-			start = max(start, s.earned(i, missing, from))
+		if total > level {
+			start = max(start, s.earned(i, total-level, from))
 		}
 	}
-	factor := s.factor()
-	for i := range x.windows {
-		start = max(start, x.windows[i].earliest(weightAhead, weight, factor, now))
+	for i := range s.plan.strict {
+		w := &x.windows[i]
+		start = max(start, w.earliest(weightAhead, weight, s.factor(), now))
 		if opens > now && len(s.plan.tokens) == 0 {
-			start = max(start, later(opens, min(satMul(x.windows[i].gap(), weightAhead), x.windows[i].per)))
+			start = max(start, later(opens, min(satMul(w.gap(), weightAhead), w.per)))
 		}
 	}
 	return start, why

@@ -163,6 +163,7 @@ func (b *Bucket) recover(s *scope, now int64) {
 // are spread.
 func (b *Bucket) open(s *scope, at, from int64) {
 	b.recover(s, at)
+	b.touch(s)
 	x := s.x
 	x.drained, x.freed = s.grants, at
 	for i, r := range s.plan.tokens {

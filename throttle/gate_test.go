@@ -80,3 +80,118 @@ func TestSlowLowersTheRateAndItRecovers(t *testing.T) {
 		require.Equal(t, 100*time.Millisecond, s[1]-s[0])
 	})
 }
+
+func TestCapsOfOneWindowKeepTheLeast(t *testing.T) {
+	for name, c := range map[string]struct {
+		second Cap // 10 turns until 60 s came first
+		passes int
+		until  time.Duration
+	}{
+		"fewer":                         {Cap{N: 3, Until: bubbleTime(60)}, 3, 60 * time.Second},
+		"more, as it came out of order": {Cap{N: 30, Until: bubbleTime(61)}, 10, 61 * time.Second},
+		"another window, tighter":       {Cap{N: 5, Until: bubbleTime(600)}, 5, 600 * time.Second},
+		"another window, wider":         {Cap{N: 50, Until: bubbleTime(120)}, 10, 60 * time.Second},
+		"nothing left":                  {Cap{N: 0, Until: bubbleTime(60)}, 0, 60 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(l *lab) {
+				l.cap(Cap{Key: "p", N: 10, Until: bubbleTime(60)})
+				c.second.Key = "p"
+				l.cap(c.second)
+				passed := 0
+				for l.passes(ask(leg("p"))) == nil {
+					passed++
+				}
+				require.Equal(t, c.passes, passed)
+				_, err := l.b.Wait(l.t.Context(), Ask{Legs: []Leg{leg("p")}})
+				require.Equal(t, c.until, l.refused(err).RetryAt.Sub(l.begin))
+			})
+		})
+	}
+}
+
+// bubbleTime is some seconds after the instant at which every bubble begins.
+func bubbleTime(seconds int) time.Time {
+	return time.Date(2000, 1, 1, 0, 0, seconds, 0, time.UTC)
+}
+
+func TestCancelledTurnLeavesTheCap(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.cap(Cap{Key: "p", N: 1, Until: bubbleTime(60)})
+		turn, err := l.b.Wait(l.t.Context(), ask(leg("p")))
+		require.NoError(t, err)
+		next := l.call(l.t.Context(), ask(leg("p")))
+		turn.Cancel()
+		require.Zero(t, (<-next).at)
+		require.Error(t, l.passes(ask(leg("p"))))
+	})
+}
+
+func TestCancelAfterAGateGivesNothingBack(t *testing.T) {
+	bubble(t, func(l *lab) {
+		r := Rate{N: 1, Per: time.Second, Burst: 5}
+		turn, err := l.b.Wait(l.t.Context(), ask(leg("p", r)))
+		require.NoError(t, err)
+		l.gate("p", 10*time.Second)
+		time.Sleep(10 * time.Second)
+		calls := l.calls(2, ask(leg("p", r)))
+		turn.Cancel()
+		require.Equal(t, every(10*time.Second, time.Second, 2), l.starts(calls))
+	})
+}
+
+func TestReopenedBucketIsAlmostEmpty(t *testing.T) {
+	bubble(t, func(l *lab) {
+		r := Rate{N: 10, Per: time.Second, Burst: 50}
+		l.starts(l.calls(1, ask(leg("p", r))))
+		l.gate("p", 30*time.Minute)
+		calls := l.calls(3, ask(leg("p", r)))
+		time.Sleep(time.Minute)
+		l.cap(Cap{Key: "p", Reopen: true})
+		require.Equal(t, every(time.Minute, 100*time.Millisecond, 3), l.starts(calls))
+	})
+}
+
+func TestCapsWithoutSenseChangeNothing(t *testing.T) {
+	bubble(t, func(l *lab) {
+		require.Error(t, l.b.Cap(l.t.Context(), Cap{Until: bubbleTime(60)}))
+		require.Error(t, l.b.Cap(l.t.Context(), Cap{Key: "p", N: -1, Until: bubbleTime(60)}))
+		l.cap(Cap{Key: "p"})
+		l.cap(Cap{Key: "p", Until: bubbleTime(-60)})
+		l.cap(Cap{Key: "p", N: 3, Until: bubbleTime(0)})
+		l.cap(Cap{Key: "q", Reopen: true})
+		require.NoError(t, l.passes(ask(leg("p"))))
+		require.Empty(t, l.b.Stats("q"))
+	})
+}
+
+func TestSlowNeverFallsBelowAHundredth(t *testing.T) {
+	bubble(t, func(l *lab) {
+		l.starts(l.calls(1, ask(leg("p", PerSecond(100)))))
+		for range 100 {
+			l.cap(Cap{Key: "p", Slow: true})
+		}
+		require.InDelta(t, 0.01, l.b.Stats("p").Scopes[0].Effective, 1e-9)
+		time.Sleep(10 * time.Second)
+		require.InDelta(t, 0.21, l.b.Stats("p").Scopes[0].Effective, 1e-9)
+		time.Sleep(time.Minute)
+		require.InDelta(t, 1, l.b.Stats("p").Scopes[0].Effective, 0)
+	})
+}
+
+// TestSlowForecastKnowsTheRecovery starts calls by their forecasts: at an hourly rate,
+// slowed to a hundredth, the next turn is due when the rate is back.
+func TestSlowForecastKnowsTheRecovery(t *testing.T) {
+	bubble(t, func(l *lab) {
+		a := ask(leg("p", PerMinute(1)))
+		l.starts(l.calls(1, a))
+		for range 100 {
+			l.cap(Cap{Key: "p", Slow: true})
+		}
+		var due time.Time
+		a.OnQueue = func(f Forecast) { due = f.Start }
+		c := l.call(l.t.Context(), a)
+		require.InDelta(t, due.Sub(l.begin), (<-c).at, 2)
+		require.Less(t, due.Sub(l.begin), 90*time.Second)
+	})
+}

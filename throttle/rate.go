@@ -17,23 +17,28 @@ const (
 	maxPeriod = 400 * 24 * time.Hour // of Per
 )
 
+// wrong is what is wrong with a field.
+func wrong(field, format string, args ...any) error {
+	return fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...))
+}
+
 // Validate reports what is wrong with r, naming the field, or nil.
 func (r Rate) Validate() error {
 	switch {
 	case r.N < 1:
-		return fmt.Errorf("N: %d turns, want at least 1; no limit is an empty slice of rates", r.N)
+		return wrong("N", "%d turns, want at least 1; no limit is an empty slice of rates", r.N)
 	case r.N > maxTurns:
-		return fmt.Errorf("N: %d turns, want at most %d", r.N, maxTurns)
+		return wrong("N", "%d turns, want at most %d", r.N, maxTurns)
 	case r.Per <= 0:
-		return fmt.Errorf("Per: %v, want more than zero", r.Per)
+		return wrong("Per", "%v, want more than zero", r.Per)
 	case r.Per > maxPeriod:
-		return fmt.Errorf("Per: %v, want at most %v", r.Per, maxPeriod)
+		return wrong("Per", "%v, want at most %v", r.Per, maxPeriod)
 	case int64(r.N) > int64(r.Per):
-		return fmt.Errorf("N: %d turns in %v, want at most one in a nanosecond", r.N, r.Per)
+		return wrong("N", "%d turns in %v, want at most one in a nanosecond", r.N, r.Per)
 	case r.Burst < 0:
-		return fmt.Errorf("Burst: %d, want zero or more", r.Burst)
+		return wrong("Burst", "%d, want zero or more", r.Burst)
 	case r.Burst > maxTurns:
-		return fmt.Errorf("Burst: %d, want at most %d", r.Burst, maxTurns)
+		return wrong("Burst", "%d, want at most %d", r.Burst, maxTurns)
 	}
 	return nil
 }
@@ -94,8 +99,8 @@ func newPlan(rates []Rate) *plan {
 
 var (
 	errNoLegs  = errors.New("throttle: ask: Legs: empty, want at least one")
-	errNoKey   = errors.New("Key: empty")
-	errSameKey = errors.New("Key: the same scope twice")
+	errNoKey   = wrong("Key", "empty")
+	errSameKey = wrong("Key", "the same scope twice")
 
 	errManyLegs = fmt.Errorf("throttle: ask: Legs: more than %d", maxLegs)
 )
@@ -106,13 +111,13 @@ func (l Leg) Validate() error {
 	case l.Key == "":
 		return errNoKey
 	case l.Weight < 0 || l.Weight > maxTurns:
-		return fmt.Errorf("Weight: %d, want 0 to %d", l.Weight, maxTurns)
+		return wrong("Weight", "%d, want 0 to %d", l.Weight, maxTurns)
 	case l.Slots < 0 || l.Slots > maxTurns:
-		return fmt.Errorf("Slots: %d, want 0 to %d", l.Slots, maxTurns)
+		return wrong("Slots", "%d, want 0 to %d", l.Slots, maxTurns)
 	}
 	for i, r := range l.Rates {
 		if err := r.Validate(); err != nil {
-			return fmt.Errorf("Rates[%d].%w", i, err)
+			return fmt.Errorf("%s[%d].%w", "Rates", i, err)
 		}
 	}
 	return nil

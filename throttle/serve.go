@@ -1,6 +1,9 @@
 package throttle
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // wallCheck is how often a waiter at a gate looks at the wall clock: a machine that
 // slept does not wake timers early.
@@ -47,7 +50,7 @@ func (b *Bucket) serve(s *scope, now int64) int64 {
 		leg, at := b.blocked(f, now)
 		if leg > 0 {
 			f.unready()
-			b.bounce(f, leg, now)
+			b.bounce(f, now)
 			b.park(f, leg)
 			continue
 		}
@@ -187,6 +190,7 @@ func (b *Bucket) start(f *flow, at, now int64) {
 func (b *Bucket) passedOver(f *flow, now int64) {
 	for i, l := range f.legs[1:] {
 		b.touch(l.s)
+		l.s.x.toFront(l.park)
 		for _, p := range l.s.x.parks {
 			for c := range p.class {
 				q := &p.class[c]
@@ -204,9 +208,19 @@ func (b *Bucket) passedOver(f *flow, now int64) {
 	}
 }
 
-// bounce counts how often a flow was let go by one leg and stopped by another.
-func (b *Bucket) bounce(f *flow, leg int, now int64) {
-	if f.woke == 0 || f.woke == leg {
+// toFront makes the group of the park the last that is served at the scope: the one
+// that is woken last is served first.
+func (x *extra) toFront(p *park) {
+	if i := slices.Index(x.parks, p); i > 0 {
+		copy(x.parks[1:i+1], x.parks[:i])
+		x.parks[0] = p
+	}
+}
+
+// bounce counts how often a flow was let go by one leg, and then that or another was
+// not to be had.
+func (b *Bucket) bounce(f *flow, now int64) {
+	if f.woke == 0 {
 		return
 	}
 	if f.bounced++; f.bounced >= patience {

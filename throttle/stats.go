@@ -57,12 +57,12 @@ func (b *Bucket) Stats(firstKey string) Stats {
 		return Stats{}
 	}
 	now := b.tickOf(b.clock())
-	st := Stats{Queue: b.queueStats(first), Scopes: []ScopeStats{b.scopeStats(first, now)}}
-	if first.x == nil || first.x.kin == nil {
-		return st
+	kin := &family{}
+	if first.x != nil && first.x.kin != nil {
+		kin = first.x.kin
 	}
-	kin := first.x.kin
-	st.Overflow = kin.spilled
+	st := Stats{Queue: b.queueStats(first), Scopes: make([]ScopeStats, 0, kin.n+2), Overflow: kin.spilled}
+	st.Scopes = append(st.Scopes, b.scopeStats(first, now))
 	for s := kin.last; len(st.Scopes) <= kin.n; s = s.next {
 		st.Scopes = append(st.Scopes, b.scopeStats(s, now))
 	}

@@ -10,9 +10,10 @@ import (
 const forever = math.MaxInt64
 
 // catchUp bounds how far back a waiter's turn may be dated. The scheduler wakes
-// sleepers up to a millisecond late, and a bucket of one token would lose what it
-// earns in that time; so a waiter takes its tokens at the instant they were there.
-const catchUp = int64(5 * time.Millisecond)
+// sleepers a millisecond late, on a busy machine more, and a bucket of one token would
+// lose what it earns in that time; so a waiter takes its tokens at the instant they
+// were there. Longer stalls are not made up for, as that would be a burst.
+const catchUp = int64(20 * time.Millisecond)
 
 // later is t + d that saturates.
 func later(t, d int64) int64 {

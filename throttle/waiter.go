@@ -105,6 +105,9 @@ func (b *Bucket) join(ctx context.Context, w *waiter, a *Ask, uses []use, now in
 	}
 	b.bound(ctx, w, a.MaxWait, now)
 	leaveAt := w.alarm.when
+	if err := b.hopeless(w, a, uses, now); err != nil {
+		return Forecast{}, err
+	}
 	b.enter(w, b.flowOf(uses, classOf(a.Priority), a.Tenant), now)
 	b.settle(now)
 	if w.turn != 0 {
@@ -126,6 +129,23 @@ func (b *Bucket) join(ctx context.Context, w *waiter, a *Ask, uses []use, now in
 		f.Start, f.Wait = b.timeOf(start), time.Duration(start-now)
 	}
 	return f, nil
+}
+
+// hopeless refuses a call that cannot start in time although nobody waits.
+func (b *Bucket) hopeless(w *waiter, a *Ask, uses []use, now int64) error {
+	start, why := int64(0), ReasonRate
+	for _, u := range uses {
+		if x := u.s.x; x != nil && len(x.flows) > 0 {
+			return nil
+		}
+		if at, cause := b.earliest(u.s, 0, 0, u.weight, now); at > start {
+			start, why = at, cause
+		}
+	}
+	if a.MaxWait <= 0 || w.late(start) {
+		return b.lateError(w, start, why)
+	}
+	return nil
 }
 
 // refusal says why a call may not wait, or nil.

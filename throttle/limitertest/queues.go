@@ -56,7 +56,7 @@ var queueChecks = []check{
 	}},
 	{"equals start in order of arrival", func(c *trial) error {
 		var q queue
-		for _, name := range strings.Split("abcdef", "") {
+		for name := range strings.SplitSeq("abcdef", "") {
 			q.add(c, name, throttle.Ask{Legs: []throttle.Leg{c.leg(throttle.PerSecond(10))}, MaxWait: time.Minute})
 		}
 		return inOrder(&q, "abcdef")

@@ -1,0 +1,157 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// flaky is a shared limiter whose store can be down.
+type flaky struct {
+	*Bucket
+	mu    sync.Mutex
+	down  bool
+	calls int
+}
+
+func (f *flaky) gone() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	return f.down
+}
+
+func (f *flaky) set(down bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = down
+}
+
+func (f *flaky) Wait(ctx context.Context, a Ask) (Turn, error) {
+	if f.gone() {
+		return Turn{}, errors.Join(ErrUnavailable, errors.New("connection refused"))
+	}
+	return f.Bucket.Wait(ctx, a)
+}
+
+func (f *flaky) Cap(ctx context.Context, c Cap) error {
+	if f.gone() {
+		return ErrUnavailable
+	}
+	return f.Bucket.Cap(ctx, c)
+}
+
+func fallbackTest(t *testing.T, f func(t *testing.T, shared *flaky, local *Bucket, both Limiter, degraded func() bool)) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, local := &flaky{Bucket: NewBucket()}, NewBucket()
+		both := Fallback(shared, local)
+		f(t, shared, local, both, both.(interface{ Degraded() bool }).Degraded)
+	})
+}
+
+func TestFallbackUsesLocalWhileSharedIsDown(t *testing.T) {
+	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, degraded func() bool) {
+		wait := func() error {
+			turn, err := both.Wait(t.Context(), Ask{Legs: []Leg{leg("p")}})
+			turn.Done()
+			return err
+		}
+		require.NoError(t, wait())
+		require.Equal(t, 1, shared.calls)
+		require.Empty(t, local.Stats("p").Scopes)
+
+		shared.set(true)
+		for range 10 {
+			require.NoError(t, wait())
+		}
+		require.True(t, degraded())
+		require.Equal(t, 2, shared.calls, "one failure, then local for a second")
+		require.Len(t, local.Stats("p").Scopes, 1)
+
+		time.Sleep(time.Second)
+		require.NoError(t, wait())
+		require.NoError(t, wait())
+		require.Equal(t, 3, shared.calls, "one probe, then local again")
+
+		shared.set(false)
+		time.Sleep(time.Second)
+		require.NoError(t, wait())
+		require.False(t, degraded())
+		require.NoError(t, wait())
+		require.Equal(t, 5, shared.calls)
+	})
+}
+
+func TestFallbackTellsSharedTheGatesItMissed(t *testing.T) {
+	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, _ func() bool) {
+		until := time.Now().Add(time.Hour)
+		shared.set(true)
+		require.ErrorIs(t, both.Cap(t.Context(), Cap{Key: "p", Until: until}), ErrUnavailable)
+		require.NoError(t, both.Cap(t.Context(), Cap{Key: "p", Until: until.Add(-time.Minute)}))
+		require.NoError(t, both.Cap(t.Context(), Cap{Key: "q", Until: until}))
+		require.NoError(t, both.Cap(t.Context(), Cap{Key: "q", Reopen: true}))
+		require.Equal(t, until, local.Stats("p").Scopes[0].GateUntil)
+
+		shared.set(false)
+		time.Sleep(time.Second)
+		_, err := both.Wait(t.Context(), Ask{Legs: []Leg{leg("r")}})
+		require.NoError(t, err)
+		require.Equal(t, until, shared.Stats("p").Scopes[0].GateUntil)
+		require.Empty(t, shared.Stats("q").Scopes)
+	})
+}
+
+func TestFallbackKeepsRefusals(t *testing.T) {
+	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, degraded func() bool) {
+		require.NoError(t, both.Cap(t.Context(), Cap{Key: "p", Until: time.Now().Add(time.Hour)}))
+		_, err := both.Wait(t.Context(), Ask{Legs: []Leg{leg("p")}})
+		var w *WaitError
+		require.ErrorAs(t, err, &w)
+		require.False(t, degraded())
+	})
+}
+
+func TestFallbackProbeThatQueuesBringsAllBack(t *testing.T) {
+	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, degraded func() bool) {
+		p := leg("p", PerMinute(1))
+		_, err := shared.Bucket.Wait(t.Context(), ask(p))
+		require.NoError(t, err)
+		shared.set(true)
+		_, err = both.Wait(t.Context(), ask(p))
+		require.NoError(t, err, "from local")
+		shared.set(false)
+		time.Sleep(time.Second)
+		queued := false
+		a := ask(p)
+		a.OnQueue = func(Forecast) { queued = true }
+		done := make(chan error)
+		go func() { _, err := both.Wait(t.Context(), a); done <- err }()
+		synctest.Wait()
+		require.True(t, queued)
+		require.False(t, degraded())
+		require.NoError(t, <-done)
+	})
+}
+
+func TestFallbackProbeThatGivesUpSaysNothing(t *testing.T) {
+	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, degraded func() bool) {
+		shared.set(true)
+		_, err := both.Wait(t.Context(), Ask{Legs: []Leg{leg("p")}})
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		shared.set(false)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = both.Wait(ctx, Ask{Legs: []Leg{leg("p")}})
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, degraded())
+		_, err = both.Wait(t.Context(), Ask{Legs: []Leg{leg("p")}})
+		require.NoError(t, err)
+		require.False(t, degraded(), "the next call probes")
+	})
+}
