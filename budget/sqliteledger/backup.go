@@ -47,14 +47,18 @@ func (l *Ledger) copyTo(ctx context.Context, file string) error {
 	}
 	const pages = 1000
 	for done := false; !done && err == nil; {
-		if err = context.Cause(ctx); err == nil {
+		if err = ctx.Err(); err == nil {
 			done, err = backup.Step(pages)
 		}
 	}
-	if err = errors.Join(err, backup.Close()); err != nil {
-		return l.fault(err)
+	err = errors.Join(err, backup.Close())
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return l.givenUp(ctx)
 	}
-	return nil
+	return l.fault(err)
 }
 
 func syncDir(dir string) error {

@@ -107,6 +107,9 @@ const maxCached = 100_000
 // begin takes the write lock, and drops what other connections have made untrue.
 func (b *books) begin(r budget.Reading) error {
 	b.exec("BEGIN IMMEDIATE")
+	if len(b.given) > maxCached {
+		clear(b.given)
+	}
 	if v := b.number("PRAGMA data_version"); v != b.version || len(b.pages) > maxCached || len(b.providers) > maxCached {
 		b.forget()
 		b.version, b.lastEntry = v, b.number("SELECT max(id) FROM entry")

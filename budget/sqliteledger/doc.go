@@ -24,7 +24,12 @@
 //
 // Which process is dead is told by the kernel: each handle keeps an flock on a file of
 // its own in the directory FILE-live. A process that is stopped or suspended keeps it;
-// no heartbeat and no timeout takes part.
+// no heartbeat and no timeout takes part. (A process that is stopped in the middle of a
+// commit keeps the file locked: the others get [Busy] until it goes on or dies.)
+//
+// A call with one leg takes some 240 bytes, of which 140 stay after 15 minutes, when its id
+// is forgotten. Entries older than 400 days are compacted to their sums. Opening,
+// reporting and holding take the same time whatever the history.
 //
 // # Faults
 //

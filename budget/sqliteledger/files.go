@@ -43,9 +43,6 @@ func (w watch) check() error {
 
 // resolvePath returns the path by which SQLite and we name the same file.
 func resolvePath(path string) (string, error) {
-	if path == "" {
-		return "", errors.New("sqliteledger: empty path")
-	}
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

@@ -34,7 +34,7 @@ func (b *books) hold(h budget.Hold) (report budget.Report, mine *live, err error
 // refuses, at the time of a clock that nobody has confirmed.
 func (b *books) admit(h budget.Hold) (charges []charge, would *budget.ExceededError, err error) {
 	charges, refused, would, err := b.try(h, b.now)
-	if refused != nil && refused.Busy && b.recoverDead() {
+	if refused != nil && refused.Busy && time.Since(b.looked) > recoverPause && b.recoverDead() {
 		charges, refused, would, err = b.try(h, b.now) // no less is used, but it lasts
 	}
 	if refused != nil && !refused.Busy && !b.maybe.IsZero() {

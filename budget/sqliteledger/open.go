@@ -67,6 +67,9 @@ func Open(path string) (*Ledger, error) { return Options{}.Open(path) }
 
 // Open is like the function [Open], with options.
 func (o Options) Open(path string) (*Ledger, error) {
+	if path == "" {
+		return nil, &Error{Fault: Foreign, Err: errors.New("the path is empty")}
+	}
 	given := path
 	path, err := resolvePath(path)
 	if err != nil {

@@ -8,8 +8,12 @@ import (
 	"github.com/outlay-go/outlay/budget"
 )
 
-// recoverEvery is how often a busy handle looks for dead owners.
-const recoverEvery = time.Second
+// How often a handle looks for dead owners: while it has work, and when money that others
+// hold is all that is in the way.
+const (
+	recoverEvery = time.Second
+	recoverPause = time.Millisecond
+)
 
 // recoverDead presumes the holds that dead owners have left in flight, and reports
 // whether there was one. Nothing becomes free by it: what was held counts as spent.
