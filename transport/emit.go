@@ -15,6 +15,9 @@ import (
 
 func (t *Transport) emit(ctx context.Context, e Event) {
 	if t.onEvent != nil {
+		if e.Time.IsZero() {
+			e.Time = time.Now().UTC()
+		}
 		t.onEvent(ctx, e)
 	}
 }
@@ -35,6 +38,18 @@ func (c *call) queued(f throttle.Forecast) {
 	c.emit(Event{Kind: KindWaiting, Cause: string(f.Cause), Expected: f.Wait, Queue: f.Ahead})
 }
 
+// started tells that the attempt is about to be sent. c.now was read after the hold.
+func (c *call) started() {
+	if c.t.onEvent == nil {
+		return
+	}
+	e := Event{Kind: KindStarted, Wait: c.turnWait, Hold: c.quote.Amount, Unit: c.quote.Unit}
+	if !c.holdBegan.IsZero() {
+		e.Took = c.now.Sub(c.holdBegan)
+	}
+	c.emit(e)
+}
+
 // answered tells what came of an attempt, and begins its line in the record.
 func (c *call) answered(a *attempt) {
 	status := 0
@@ -42,7 +57,7 @@ func (c *call) answered(a *attempt) {
 		status = a.resp.StatusCode
 	}
 	c.rec.attempt(c.attempt, func(i *AttemptInfo) {
-		i.Waited, i.WaitedFor, i.Status, i.Throttled = c.waited, Reason(c.waitedFor), status, a.reading.Throttled
+		i.Waited, i.WaitedFor, i.Status, i.Throttled = c.turnWait, Reason(c.waitedFor), status, a.reading.Throttled
 		if c.holding {
 			i.Hold, i.Unit = c.holdID, c.quote.Unit
 		}
@@ -93,17 +108,25 @@ func (c *call) noticed(r budget.Report) {
 		return
 	}
 	for _, n := range r.Notices {
-		switch n.Kind {
-		case budget.NoticeThreshold:
-			c.emit(Event{Kind: KindThreshold, Budget: n.Budget, Window: n.Window, Percent: n.Percent, Used: n.Used, Limit: n.Limit, Unit: n.Unit})
-		case budget.NoticeClock:
-			c.emit(Event{Kind: KindClock, Store: "ledger", Skew: n.Skew})
-		case budget.NoticeRecovery:
-			c.emit(Event{Kind: KindResolved, Outcome: "presumed", Evidence: "recovery", Pending: n.Holds})
-		case budget.NoticeLimit:
-			c.emit(Event{Kind: KindChanged, Action: "limit", Actor: "configuration", Budget: n.Budget, From: n.Used.String(), To: n.Limit.String(), Unit: n.Unit})
+		if e, ok := noticeEvent(n); ok {
+			c.emit(e)
 		}
 	}
+}
+
+// noticeEvent is what a notice of the ledger is told as.
+func noticeEvent(n budget.Notice) (Event, bool) {
+	switch n.Kind {
+	case budget.NoticeThreshold:
+		return Event{Kind: KindThreshold, Budget: n.Budget, Window: n.Window, Percent: n.Percent, Used: n.Used, Limit: n.Limit, Unit: n.Unit}, true
+	case budget.NoticeClock:
+		return Event{Kind: KindClock, Store: "ledger", Skew: n.Skew}, true
+	case budget.NoticeRecovery:
+		return Event{Kind: KindResolved, Outcome: "presumed", Evidence: "recovery", Pending: n.Holds}, true
+	case budget.NoticeLimit:
+		return Event{Kind: KindChanged, Action: "limit", Actor: "configuration", Budget: n.Budget, From: n.Used.String(), To: n.Limit.String(), Unit: n.Unit}, true
+	}
+	return Event{}, false
 }
 
 // finished ends the call's events: one wide line per call.
@@ -114,7 +137,7 @@ func (c *call) finished(outcome string, reason Reason, status int) {
 	}
 	c.now = time.Now()
 	e := Event{Kind: KindFinished, Outcome: outcome, Reason: reason, Status: status, Attempts: c.attempt, Wait: c.waited,
-		Delay: c.delayed, Took: c.now.Sub(c.start), Cost: c.cost, Unit: c.quote.Unit, Nested: c.nested}
+		Delay: c.delayed, Took: c.now.Sub(c.start), Left: c.left, Cost: c.cost, Unit: c.quote.Unit, Nested: c.nested}
 	if c.holding {
 		e.Pending = 1
 	}

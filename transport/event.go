@@ -83,7 +83,12 @@ type Event struct {
 	Need, Used, Limit budget.Amount
 	Late, Assumed     bool
 
-	Wait, Delay, Took time.Duration
+	// Wait is how long the attempt (started) or the call (finished) queued, Left how long
+	// a call queued that left without a turn (finished), Delay the time between attempts.
+	Wait, Left, Delay time.Duration
+	// Took is the time of what happened: the attempt (answered), the call (finished),
+	// or the operation on the ledger (started: the hold; resolved).
+	Took              time.Duration
 	Expected          time.Duration // waiting, refused: when it should start
 	RetryAt, Until    time.Time
 	Queue             int
@@ -91,7 +96,7 @@ type Event struct {
 	Attempts, Pending int
 	Resends           int
 	Percent           int
-	Skew              time.Duration
+	Skew              time.Duration // clock: the jump; resolved: local clock less the answer's Date
 	Nested            bool
 
 	Store, Op, Policy       string // store
@@ -162,6 +167,7 @@ func (e Event) numbers(a *attrs) {
 	a.money("limit", e.Limit)
 	a.str("unit", e.Unit)
 	a.secs("wait_s", e.Wait)
+	a.secs("left_s", e.Left)
 	a.secs("delay_s", e.Delay)
 	a.secs("took_s", e.Took)
 	a.secs("expected_s", e.Expected)

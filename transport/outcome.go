@@ -77,6 +77,10 @@ func (c *call) resolveHold(a *attempt) {
 // write keeps the outcome, and until then the hold counts as spent.
 func (c *call) close(o budget.Outcome) {
 	c.holding = false
+	var began time.Time
+	if c.t.onEvent != nil {
+		began = time.Now()
+	}
 	report, err := c.t.ledger.Resolve(&c.books, c.holdID, o)
 	c.t.ledgerHealth.note(c, "resolve", err)
 	cost := c.quote.Amount
@@ -91,8 +95,12 @@ func (c *call) close(o budget.Outcome) {
 		i.State, i.Cost, i.Unit, i.Why = o.State, cost, c.quote.Unit, o.Why
 	})
 	if c.t.onEvent != nil {
-		e := Event{Kind: KindResolved, Outcome: o.State.String(), Evidence: o.Why, Hold: c.quote.Amount, Cost: cost,
+		c.now = time.Now()
+		e := Event{Kind: KindResolved, Took: c.now.Sub(began), Outcome: o.State.String(), Evidence: o.Why, Hold: c.quote.Amount, Cost: cost,
 			Unit: c.quote.Unit, Overrun: report.Overrun, Delta: report.Delta, Late: report.Late, Assumed: c.quote.Assumed}
+		if !o.Seen.IsZero() {
+			e.Skew = began.Sub(o.Seen)
+		}
 		if report.Overrun == 0 && o.State == budget.StateSettled {
 			e.Overrun = max(0, cost-c.quote.Amount)
 		}

@@ -71,6 +71,9 @@ type call struct {
 	tenant     string
 	maxWait    time.Duration
 	waited     time.Duration // in the queue and at gates
+	turnWait   time.Duration // ... of the attempt under way
+	left       time.Duration // ... without getting a turn
+	holdBegan  time.Time     // only read if somebody is told
 	delayed    time.Duration // between attempts
 	waitedFor  throttle.Reason
 
@@ -148,14 +151,15 @@ func (c *call) peek() error {
 // wait takes a turn on every leg. The money is held afterwards, so that queued calls
 // pin none and the window charged is the one in which the call really leaves.
 func (c *call) wait() error {
-	c.waitedFor, c.queuedUp = "", false
+	c.waitedFor, c.queuedUp, c.turnWait = "", false, 0
 	turn, err := c.t.limiter.Wait(c.ctx, throttle.Ask{
 		Legs: c.legs, Priority: c.priority, Tenant: c.tenant,
 		MaxWait: c.mayWait(), OnQueue: c.scratch.queue,
 	})
 	if c.queuedUp || err != nil {
 		now := time.Now()
-		c.waited, c.now = c.waited+now.Sub(c.now), now
+		c.turnWait, c.now = now.Sub(c.now), now
+		c.waited += c.turnWait
 	}
 	if err != nil && c.ctx.Err() != nil && errors.Is(err, throttle.ErrUnavailable) {
 		err = c.ctx.Err() // the caller left; the limiter need not be at fault
@@ -166,6 +170,9 @@ func (c *call) wait() error {
 		err = nil
 	}
 	if err != nil {
+		if c.queuedUp {
+			c.left = c.turnWait
+		}
 		return err
 	}
 	c.turn, c.turning, c.sent = turn, true, false
@@ -178,6 +185,9 @@ func (c *call) hold() error {
 		return c.checkFrozen()
 	}
 	id := budget.HoldID{Boot: c.t.boot, Seq: c.t.holds.Add(1)}
+	if c.t.onEvent != nil {
+		c.holdBegan = time.Now()
+	}
 	report, err := c.t.ledger.Hold(c.ctx, budget.Hold{
 		ID: id, Provider: c.p.Name, Legs: c.budgets,
 		Critical: c.priority == throttle.Critical, Assumed: c.quote.Assumed,
@@ -216,7 +226,7 @@ func (c *call) send() *attempt {
 	}
 	c.attempt++
 	c.now = time.Now()
-	c.emit(Event{Kind: KindStarted, Wait: c.waited, Hold: c.quote.Amount, Unit: c.quote.Unit})
+	c.started()
 	c.sent, c.bodyOurs = true, false
 	a.sentAt = c.now
 	a.resp, a.err = c.t.base.RoundTrip(req)

@@ -22,6 +22,8 @@ type Status struct {
 	Budgets []budget.Totals
 	// LedgerErr is why Budgets is empty: the ledger did not answer.
 	LedgerErr error
+	// Ledger tells which books they are.
+	Ledger LedgerStatus
 	// LedgerUp and LimiterUp tell whether the last operation on the store succeeded.
 	LedgerUp, LimiterUp bool
 	// Degraded: a local limiter stands in for the shared one.
@@ -32,6 +34,8 @@ type Status struct {
 type ProviderStatus struct {
 	Name    string
 	Monitor bool
+	// Frozen is since when an operator has stopped the provider; zero if none has.
+	Frozen time.Time
 	// Budgets are the labels of the budgets that pay for the provider's calls.
 	Budgets []string
 	Queue   throttle.QueueStats
@@ -63,9 +67,8 @@ func (t *Transport) Status(ctx context.Context) (Status, error) {
 	for _, p := range set.providers {
 		s.Providers = append(s.Providers, t.providerStatus(p))
 	}
-	if t.ledger != nil {
-		s.Budgets, s.LedgerErr = t.ledger.Totals(ctx, s.Time, set.budgets()...)
-	}
+	s.Ledger = t.ledgerStatus()
+	t.readBooks(ctx, set, &s)
 	return s, nil
 }
 
