@@ -116,9 +116,6 @@ func (b *books) begin(r budget.Reading) error {
 		b.readFrozen()
 	}
 	b.now, b.maybe = r.Now, r.Unproven
-	if r.Step != 0 {
-		b.notices = append(b.notices, notice{Notice: budget.Notice{Kind: budget.NoticeClock, Skew: r.Step}})
-	}
 	b.upkeep()
 	if err := b.take(); err != nil {
 		b.rollback()

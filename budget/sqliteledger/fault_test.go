@@ -57,6 +57,7 @@ func TestFullDisk(t *testing.T) {
 	d, path := newDisk(t), filepath.Join(t.TempDir(), "spend.db")
 	l := openWith(t, Options{vfs: d.name}, path)
 	require.NoError(t, hold(l, 1, "0.3"))
+	require.NoError(t, hold(l, 10, "0.4"))
 	d.mu.Lock()
 	d.failAt, d.failing = 1, sqlite3.FULL
 	d.mu.Unlock()
@@ -64,12 +65,17 @@ func TestFullDisk(t *testing.T) {
 	report, err := l.Resolve(context.Background(), budget.HoldID{Boot: 1, Seq: 1}, budget.Settled(budget.Unit/10))
 	require.NoError(t, err, "no call fails because its outcome cannot be written")
 	require.Equal(t, -budget.Unit/5, report.Delta)
+	report, err = l.Resolve(context.Background(), budget.HoldID{Boot: 1, Seq: 10}, budget.Settled(budget.Unit/2))
+	require.NoError(t, err, "nor does one whose outcome crosses a threshold")
+	require.Equal(t, budget.Unit/10, report.Delta)
 	_, err = l.Totals(context.Background(), time.Now(), dollar("month"))
 	requireFault(t, err, Full)
 	d.on()
-	require.NoError(t, hold(l, 3, "0.9"), "the outcome rides on the next hold")
+	report, err = l.Hold(context.Background(), holdOf(budget.HoldID{Boot: 1, Seq: 3}, dollar("month"), "0.4"))
+	require.NoError(t, err, "the outcomes ride on the next hold")
+	require.Equal(t, 50, report.Notices[0].Percent)
 	total := totalsOf(t, l, dollar("month"))
-	require.Equal(t, []budget.Amount{budget.Unit / 10, budget.Unit * 9 / 10}, []budget.Amount{total.Settled, total.Held})
+	require.Equal(t, []budget.Amount{budget.Unit * 6 / 10, budget.Unit * 4 / 10}, []budget.Amount{total.Settled, total.Held})
 }
 
 // The same with a real limit of the operating system.

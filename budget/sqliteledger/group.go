@@ -179,7 +179,7 @@ func (l *Ledger) begin() error {
 	if err := l.files.check(); err != nil {
 		return err
 	}
-	return l.books.begin(l.clock.Read())
+	return l.books.begin(l.readClock())
 }
 
 // waiting is an outcome in memory.

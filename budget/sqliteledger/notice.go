@@ -128,6 +128,17 @@ func (b *books) inherit(owner int64) {
 	b.exec("UPDATE alert SET owner=? WHERE owner=?", b.owner, owner)
 }
 
+// readClock reads the clock, and notes a step that it found.
+func (l *Ledger) readClock() budget.Reading {
+	r := l.clock.Read()
+	if r.Step != 0 {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.notices = append(l.notices, notice{Notice: budget.Notice{Kind: budget.NoticeClock, Skew: r.Step}})
+	}
+	return r
+}
+
 // news hands out the notices, each once.
 func (l *Ledger) news() []budget.Notice {
 	l.mu.Lock()

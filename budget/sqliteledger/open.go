@@ -131,7 +131,7 @@ func (l *Ledger) open(vfs string) (err error) {
 // enter signs this handle in and presumes what dead ones have left.
 func (l *Ledger) enter() error {
 	b := l.books
-	if err := b.begin(l.clock.Read()); err != nil {
+	if err := b.begin(l.readClock()); err != nil {
 		return err
 	}
 	b.exec("INSERT INTO owner(id, pid, opened) VALUES(?,?,?)", b.owner, os.Getpid(), b.now.UnixMilli())

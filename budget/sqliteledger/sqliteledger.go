@@ -63,58 +63,81 @@ const maxOutcomes = 100_000
 // Resolve implements [budget.Ledger]. The outcome of a hold that this handle took is
 // kept in memory and written with the next hold, or within 50 ms; while the file
 // cannot be written it waits there for the next operation that can. An outcome for any
-// other hold is on the disk when Resolve returns.
+// other hold, or one that crosses a threshold, is on the disk when Resolve returns.
 func (l *Ledger) Resolve(ctx context.Context, id budget.HoldID, o budget.Outcome) (budget.Report, error) {
-	report, ok, err := l.resolveLive(id, o)
+	l.clock.Seen(o.Seen)
+	report, ok, err := l.resolveLive(id, o, l.readClock().Now)
 	if !ok {
-		err = l.do(ctx, func(b *books) (err error) {
-			report, err = b.resolve(id, o, "")
-			b.kept = append(b.kept, func() { l.forget(id) })
-			return err
-		})
+		report, err = l.resolveNow(ctx, id, o)
 	}
 	report.Notices = l.news()
 	return report, err
 }
 
-// huge is an amount at which sums might overflow.
-const huge = math.MaxInt64 / 8
-
 // resolveLive takes the outcome of a hold of this handle that is still in flight; false
-// if it is not.
-func (l *Ledger) resolveLive(id budget.HoldID, o budget.Outcome) (r budget.Report, ok bool, err error) {
-	l.clock.Seen(o.Seen)
-	now := l.clock.Read().Now
+// if the file has to decide.
+func (l *Ledger) resolveLive(id budget.HoldID, o budget.Outcome, now time.Time) (r budget.Report, ok bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.live[id]
-	switch {
-	case h == nil || o.Amount > huge: // huge: the totals may refuse it
+	if h == nil || o.Amount > huge { // huge: the totals may refuse it
 		return r, false, nil
-	case h.outcome != nil:
-		was := outcome{said: h.outcome.State, amount: h.outcome.Amount}
-		news, err := was.accepts(id, h.outcome.State, o)
-		r.Overrun = h.report(*h.outcome, now).Overrun
-		return r, !news || err != nil, err // news is for the file, after this outcome
-	case len(l.outcomes) >= maxOutcomes:
-		return r, true, &Error{Path: l.path, Fault: Full, Err: errors.New("too many outcomes wait for the file")}
 	}
 	if err := l.unusable(); err != nil {
 		return r, true, err
 	}
-	var none outcome
-	if _, err := none.accepts(id, budget.StateHeld, o); err != nil {
+	if h.outcome != nil {
+		was := outcome{said: h.outcome.State, amount: h.outcome.Amount}
+		news, err := was.accepts(id, h.outcome.State, o)
+		r.Overrun = h.report(*h.outcome, now).Overrun
+		return r, !news || err != nil, err // news is for the file, after this outcome
+	}
+	if _, err := new(outcome).accepts(id, budget.StateHeld, o); err != nil {
 		return r, true, err
 	}
 	if l.crosses(h, o) {
 		return r, false, nil
 	}
-	h.outcome = &o
+	return h.report(o, now), true, l.keep(id, o)
+}
+
+// huge is an amount at which sums might overflow.
+const huge = math.MaxInt64 / 8
+
+// keep has an outcome wait in memory, if the hold is in flight. l.mu is held.
+func (l *Ledger) keep(id budget.HoldID, o budget.Outcome) error {
+	if len(l.outcomes) >= maxOutcomes {
+		return &Error{Path: l.path, Fault: Full, Err: errors.New("too many outcomes wait for the file")}
+	}
+	l.live[id].outcome = &o
 	if l.outcomes = append(l.outcomes, id); len(l.outcomes) == 1 {
 		l.due = time.Now().Add(settleDelay)
 		l.nudge()
 	}
-	return h.report(o, now), true, nil
+	return nil
+}
+
+// resolveNow has the file decide. If it cannot be reached, the outcome of a hold that is
+// in flight here waits in memory: no call fails because of its books.
+func (l *Ledger) resolveNow(ctx context.Context, id budget.HoldID, o budget.Outcome) (report budget.Report, err error) {
+	err = l.do(ctx, func(b *books) (err error) {
+		report, err = b.resolve(id, o, "")
+		if err == nil {
+			b.kept = append(b.kept, func() { l.forget(id) })
+		}
+		return err
+	})
+	if err == nil || !errors.Is(err, budget.ErrUnavailable) {
+		return report, err
+	}
+	now := l.readClock().Now
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.live[id]
+	if h == nil || h.outcome != nil || o.Amount > huge || l.unusable() != nil {
+		return budget.Report{}, err
+	}
+	return h.report(o, now), l.keep(id, o)
 }
 
 // Totals implements [budget.Ledger]. It sees what this handle has resolved; outcomes
