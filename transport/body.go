@@ -1,14 +1,11 @@
 package transport
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
 	"math"
 	"net/http"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,61 +14,27 @@ import (
 	"github.com/outlay-go/outlay/throttle"
 )
 
-// peekLimit bounds how much of a body is read to find a signal in it.
-const peekLimit = 64 << 10
-
-// peekBody reads a prefix of the body and gives it back to the response byte for byte.
-// It returns the prefix decoded. Event streams are left alone.
-func peekBody(resp *http.Response) []byte {
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
-		return nil
-	}
-	prefix, err := io.ReadAll(io.LimitReader(resp.Body, peekLimit))
-	var rest io.Reader = resp.Body
-	if err != nil {
-		rest = errReader{err}
-	}
-	resp.Body = &restored{io.MultiReader(bytes.NewReader(prefix), rest), resp.Body}
-	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return prefix
-	}
-	z, err := gzip.NewReader(bytes.NewReader(prefix))
-	if err != nil {
-		return prefix
-	}
-	plain, _ := io.ReadAll(io.LimitReader(z, peekLimit)) // a cut stream gives what it has
-	return plain
-}
-
-type restored struct {
-	io.Reader
-	io.Closer
-}
-
-type errReader struct{ err error }
-
-func (e errReader) Read([]byte) (int, error) { return 0, e.err }
-
 // watchBody arranges that the turn ends, and a metered cost is booked, when the body
 // ends. A body is wrapped only if there is something to wait for.
 func (c *call) watchBody(a *attempt) *http.Response {
 	resp := a.resp
-	if resp.Body == http.NoBody && a.pending {
-		a.pending = false
-		a.amount, a.known = a.cost()
-		c.settleMetered(a, true)
-	}
 	// A turn is kept for its slot, or until its real weight is known.
 	keep := c.turning && resp.Body != http.NoBody && (c.p.slots || a.pending)
-	if !a.pending && !keep {
+	if !keep {
 		c.endTurn()
+	}
+	if !a.pending && !keep && a.cancel == nil {
 		return resp
 	}
-	e := &bodyEnd{c: c, a: a, turn: keep}
-	c.turning = false
-	b := &body{r: resp.Body, e: e}
+	e := &bodyEnd{c: c, a: a, turn: keep, raw: resp.Body}
+	c.turning, c.kept = false, true
 	// What waits for the end must not keep the response alive.
-	a.resp, c.current, c.kept = nil, nil, true
+	a.resp, c.current = nil, nil
+	if resp.Body == http.NoBody {
+		e.end(true)
+		return resp
+	}
+	b := &body{r: resp.Body, e: e}
 	e.until(c.ctx)
 	// The response may be dropped without a Close.
 	runtime.AddCleanup(b, func(e *bodyEnd) { e.unclosed() }, e)
@@ -119,10 +82,11 @@ func (u *upgraded) Write(p []byte) (int, error) { return u.rw.Write(p) }
 type bodyEnd struct {
 	c    *call
 	a    *attempt
+	raw  io.Closer
 	turn bool
-	stop func() bool
 	once atomic.Bool
-	mu   sync.Mutex // guards stop and the meter: the context may end during a Read
+	mu   sync.Mutex // guards what follows, and the meter: the context may end during a Read
+	stop func() bool
 }
 
 func (e *bodyEnd) feed(p []byte) {
@@ -138,23 +102,45 @@ func (e *bodyEnd) end(whole bool) {
 	if e.once.Swap(true) {
 		return
 	}
-	e.mu.Lock()
-	e.c.now = time.Now()
-	stop := e.stop
-	if e.a.pending {
-		e.a.amount, e.a.known = e.a.cost()
-	}
-	e.mu.Unlock()
-	if stop != nil {
-		stop()
-	}
+	o := budget.Outcome{Why: "panic"} // unless the meter comes back
+	defer func() {
+		if e.turn {
+			e.c.turn.Done()
+		}
+		e.a.release()
+		if e.a.pending {
+			e.c.close(o)
+		}
+	}()
+	o = e.outcome(whole)
 	if e.turn {
 		e.c.reweigh(e.a)
-		e.c.turn.Done()
 	}
-	if e.a.pending {
-		e.c.settleMetered(e.a, whole)
+}
+
+// outcome is what the meter saw. Without a known cost the hold is presumed spent: a
+// stream that was cut may have been billed in full.
+func (e *bodyEnd) outcome(whole bool) budget.Outcome {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.c.now = time.Now()
+	if e.stop != nil {
+		e.stop()
 	}
+	if !e.a.pending {
+		return budget.Outcome{}
+	}
+	amount, known := e.a.cost()
+	o := budget.Presumed(max(0, amount))
+	o.Why = "body_cut"
+	switch {
+	case known && amount >= 0:
+		o = settled(amount, "usage")
+	case whole:
+		o.Why = "usage_missing"
+	}
+	o.Ref, o.Seen = e.a.reading.Ref, e.a.date
+	return o
 }
 
 // until ends the body with the context.
@@ -173,6 +159,7 @@ func (e *bodyEnd) unclosed() {
 	}
 	e.c.emit(Event{Kind: KindUnclosed, Took: time.Since(e.c.start)})
 	e.end(false)
+	_ = e.raw.Close()
 }
 
 // reweigh corrects what the turn took from scopes that count units.
@@ -196,19 +183,4 @@ func (c *call) reweigh(a *attempt) {
 			}
 		}
 	}
-}
-
-// settleMetered books what the meter saw. Without a known cost the hold is presumed
-// spent: a stream that was cut may have been billed in full.
-func (c *call) settleMetered(a *attempt, whole bool) {
-	o := budget.Presumed(max(0, a.amount))
-	o.Why = "body_cut"
-	switch {
-	case a.known && a.amount >= 0:
-		o = settled(a.amount, "usage")
-	case whole:
-		o.Why = "usage_missing"
-	}
-	o.Ref, o.Seen = a.reading.Ref, a.date
-	c.close(o)
 }

@@ -21,8 +21,13 @@ const defaultMaxWait = time.Minute
 // Config is everything a [Transport] needs. It is a plain value; [New] validates and
 // copies it.
 type Config struct {
-	// Base sends the attempts. Nil: http.DefaultTransport.
+	// Base sends the attempts. Nil: http.DefaultTransport. Each of its RoundTrips must be
+	// one transmission: a Base that tries a second way by itself is not seen doing so.
 	Base http.RoundTripper
+	// TracedBase says that Base reports every connection it uses to net/http/httptrace, as
+	// *http.Transport (for which it need not be said) and plain wrappers around one do.
+	// Then a call that ends while it is still connecting is known not to be sent.
+	TracedBase bool
 	// Providers are the billed APIs. Which one a request belongs to is decided by
 	// their patterns.
 	Providers []Provider

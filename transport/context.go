@@ -44,16 +44,6 @@ type attemptInfo struct {
 	attempt  int
 }
 
-// detached is a context that keeps the values of its parent but not its end: what
-// closes the books must not be stopped by a caller who leaves. It is a field of the
-// call, so that it costs no allocation (context.WithoutCancel does).
-type detached struct{ parent context.Context }
-
-func (detached) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (detached) Done() <-chan struct{}       { return nil }
-func (detached) Err() error                  { return nil }
-func (d *detached) Value(key any) any        { return d.parent.Value(key) }
-
 // view sends requests as if they were made with the settings of a context, for SDKs
 // that drop the context they are given.
 type view struct {

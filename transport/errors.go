@@ -88,6 +88,9 @@ type CallError struct {
 	NotSent bool
 	// OutcomeUnknown: an attempt may have been billed; it is presumed spent.
 	OutcomeUnknown bool
+	// Refusal is why the attempt was not repeated, if a refusal of ours kept it from that.
+	// It is not unwrapped: something was sent.
+	Refusal error
 	// Err is the cause.
 	Err error
 }

@@ -65,7 +65,9 @@ func (c *call) throttled(a *attempt, key string) {
 	if until.IsZero() && !(r.Window.Known&dialect.HasRemaining != 0 && r.Window.Remaining > 0) {
 		until = resetAt(r.Window, c.now)
 	}
-	if until.IsZero() {
+	if !until.IsZero() {
+		a.asked = until.Sub(c.now)
+	} else {
 		if a.resp.StatusCode == 503 {
 			return
 		}
@@ -123,7 +125,7 @@ func (c *call) learnWindow(a *attempt, key string, w dialect.Window) {
 
 // cap tells the limiter and reports it.
 func (c *call) cap(k throttle.Cap) {
-	err := c.t.limiter.Cap(&c.books, k)
+	err := c.t.limiter.Cap(c.books(), k)
 	c.t.limiterHealth.note(c, "cap", err)
 	if c.t.onEvent == nil {
 		return

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -82,7 +83,7 @@ func (h *hostRoutes) find(req *http.Request) *provider {
 		return h.whole
 	}
 	plain := req.URL.RawPath == "" && req.URL.Opaque == "" && len(req.URL.Path) <= maxFoundPath
-	key := foundKey{req.Method, req.URL.Path}
+	key := foundKey{cmp.Or(req.Method, http.MethodGet), req.URL.Path}
 	if plain {
 		if p, ok := h.found.Load(key); ok {
 			return p.(*provider)
@@ -102,7 +103,7 @@ func (h *hostRoutes) ask(req *http.Request) *provider {
 	q := muxQueries.Get().(*muxQuery)
 	defer muxQueries.Put(q)
 	q.url = pathOnly(req.URL)
-	q.req.Method, q.req.URL = req.Method, &q.url
+	q.req.Method, q.req.URL = cmp.Or(req.Method, http.MethodGet), &q.url
 	_, pattern := h.mux.Handler(&q.req)
 	return h.owners[pattern]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/throttle"
@@ -22,23 +23,30 @@ var ErrUnsupported = errors.New("transport: not supported by the ledger or limit
 // new rates at once, a larger bucket is not refilled, and no gate opens. Waiters of a
 // provider that is gone get their turn all the same.
 func (t *Transport) Update(c Config) error {
+	if err := t.swap(c); err != nil {
+		return err
+	}
+	t.emit(context.Background(), Event{Kind: KindChanged, Time: time.Now().UTC(), Action: "update", Actor: "configuration"})
+	return nil
+}
+
+func (t *Transport) swap(c Config) error {
 	t.updating.Lock()
 	defer t.updating.Unlock()
-	c.Ledger = t.ledger
+	c.Base, c.Ledger, c.Limiter = nil, t.ledger, nil
 	set, err := compile(c, t.setup.Load())
 	if err != nil {
 		return err
 	}
 	t.setup.Store(set)
-	if tuner, ok := t.limiter.(throttle.Tuner); ok {
-		for _, p := range set.providers {
-			leg := throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight}
-			if err := tuner.Set(leg); err != nil {
-				return fmt.Errorf("transport: %s: the limiter keeps its old rates for now: %w", p.Name, err)
-			}
+	tuner, _ := t.limiter.(throttle.Tuner)
+	for _, p := range set.providers {
+		p.state.exhausted.last.Store(nil) // limits may be higher
+		if tuner != nil {
+			// Validated already; what a store does not hear now, the next call tells it.
+			_ = tuner.Set(throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight})
 		}
 	}
-	t.emit(context.Background(), Event{Kind: KindChanged, Action: "update", Actor: "configuration"})
 	return nil
 }
 
@@ -70,7 +78,7 @@ func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amou
 	for _, p := range t.setup.Load().providers {
 		p.state.exhausted.last.Store(nil)
 	}
-	t.emit(ctx, Event{Kind: KindChanged, Action: "limit", Actor: by.Who, Budget: name, To: limit.String()})
+	t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: "limit", Actor: by.Who, Budget: name, To: limit.String()})
 	return nil
 }
 
@@ -95,7 +103,7 @@ func (t *Transport) OpenGate(ctx context.Context, provider string, by budget.By)
 		}
 		p.state.backoffs.forget(key)
 	}
-	t.emit(ctx, Event{Kind: KindChanged, Action: "open_gate", Actor: by.Who, Provider: provider})
+	t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: "open_gate", Actor: by.Who, Provider: provider})
 	return nil
 }
 
@@ -112,7 +120,7 @@ func (t *Transport) operate(ctx context.Context, provider, action string, by bud
 		return err
 	}
 	p.state.frozen.checked.Store(0)
-	t.emit(ctx, Event{Kind: KindChanged, Action: action, Actor: by.Who, Provider: provider})
+	t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: action, Actor: by.Who, Provider: provider})
 	return nil
 }
 

@@ -67,7 +67,6 @@ func (c *call) resolveHold(a *attempt) {
 	}
 	if a.err != nil && o.State == budget.StatePresumed {
 		o.Why = errorClass(c.ctx, a.err) + "_after_write"
-		c.unknown = true
 	}
 	o.Ref, o.Seen = a.reading.Ref, a.date
 	c.close(o)
@@ -81,7 +80,7 @@ func (c *call) close(o budget.Outcome) {
 	if c.t.onEvent != nil {
 		began = time.Now()
 	}
-	report, err := c.t.ledger.Resolve(&c.books, c.holdID, o)
+	report, err := c.t.ledger.Resolve(c.books(), c.holdID, o)
 	c.t.ledgerHealth.note(c, "resolve", err)
 	cost := c.quote.Amount
 	switch o.State {

@@ -30,8 +30,14 @@ func (x *exhausted) keep(c *call, err error) {
 	if !ok || e.Reason != budget.ReasonExhausted {
 		return
 	}
+	named := 0
+	for i := range c.budgets {
+		if c.budgets[i].Budget.Label == e.Budget {
+			named++
+		}
+	}
 	for _, b := range c.p.budgets { // never one that was made for a single request
-		if b.Label == e.Budget {
+		if b.Label == e.Budget && named == 1 {
 			x.last.Store(&exhaustedRefusal{*e, c.now, b.Name})
 			return
 		}
@@ -77,6 +83,9 @@ func (c *call) checkFrozen() error {
 	if isFrozen(err) {
 		c.giveTurnBack()
 		return err
+	}
+	if err != nil {
+		return nil // it spends nothing: not knowing is no reason to stop it
 	}
 	f.checked.Store(c.now.UnixNano())
 	return nil

@@ -172,9 +172,9 @@ func (p *provider) quote(req *http.Request) (budget.Quote, error) {
 	case err != nil && !p.spendsMoney():
 		return budget.Quote{Unit: q.Unit, Assumed: true}, nil
 	case err != nil:
-		return q, &errPricer{p.Name, err}
+		return budget.Quote{Unit: q.Unit, Assumed: true}, &errPricer{p.Name, err}
 	case q.Amount < 0:
-		return q, fmt.Errorf("%s: %w: negative price", p.Name, budget.ErrUnpriced)
+		return budget.Quote{Unit: q.Unit, Assumed: true}, fmt.Errorf("%s: %w: negative price", p.Name, budget.ErrUnpriced)
 	}
 	return q, nil
 }

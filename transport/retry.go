@@ -2,7 +2,6 @@ package transport
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -35,10 +34,11 @@ func (c *call) decide(a *attempt) (delay time.Duration, again bool) {
 		delay = c.back.next()
 		if a.reading.Hinted {
 			delay = max(delay, a.reading.RetryAfter) // a lower bound, also beside other errors
+			a.asked = a.reading.RetryAfter
 		}
 		wait = delay
 	}
-	if !c.mayWaitFor(wait) || a.reading.Hinted && a.reading.RetryAfter > c.p.maxRetryAfter() {
+	if !c.mayWaitFor(wait) || a.asked > c.p.maxRetryAfter() {
 		return 0, false
 	}
 	if !c.p.state.share.retry(c.now, c.p.Retry.Share) {
@@ -116,8 +116,9 @@ func (c *call) mayWaitFor(d time.Duration) bool {
 func (c *call) backOff(a *attempt, delay time.Duration) error {
 	c.last = nil
 	if a.resp != nil {
-		c.keepLast(a.resp)
+		c.keepLast(a)
 	}
+	a.release()
 	c.endTurn()
 	if delay <= 0 {
 		return nil
@@ -134,22 +135,28 @@ func (c *call) backOff(a *attempt, delay time.Duration) error {
 	return c.ctx.Err()
 }
 
-// keepLast reads the answer into memory, as far as that is small, and frees its
-// connection before the wait. If the next attempt is refused, it is what the caller gets.
-func (c *call) keepLast(resp *http.Response) {
-	var buf bytes.Buffer
-	_, err := io.CopyN(&buf, resp.Body, drainLimit+1)
-	_ = resp.Body.Close()
-	if errors.Is(err, io.EOF) {
-		resp.Body = io.NopCloser(&buf)
-	} else {
-		resp.Body = nil // too long to keep, or cut: it cannot be returned whole
+// keepLast reads the answer into memory, as far as that is small and comes in time, and
+// frees its connection before the wait. If the next attempt is refused, it is what the
+// caller gets. A cost that the answer tells is booked now.
+func (c *call) keepLast(a *attempt) {
+	p := prefetch(a.resp.Body, drainLimit+1)
+	text, whole := p.wait(peekTime)
+	_ = p.Close()
+	if a.pending {
+		e := &bodyEnd{c: c, a: a}
+		e.feed(text)
+		e.end(whole)
+		a.pending = false
 	}
-	c.last = resp
+	a.resp.Body = nil // too long to keep, or cut: it cannot be returned whole
+	if whole {
+		a.resp.Body = io.NopCloser(bytes.NewReader(text))
+	}
+	c.last = a.resp
 }
 
 // callError wraps what ended the call after (or before) an attempt.
-func (c *call) callError(err error) error {
+func (c *call) callError(err error) *CallError {
 	e := &CallError{Provider: c.p.Name, Attempts: c.attempt, NotSent: !c.sentAny, OutcomeUnknown: c.unknown, Err: err}
 	if c.last != nil {
 		e.Status = c.last.StatusCode
@@ -241,7 +248,7 @@ const (
 	maxSeen = 50_000
 )
 
-// seen adds n attempts to a key and returns how many it had before.
+// seen counts a key and returns how often it was there before.
 func (s *seenKeys) seen(key string, now time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	c := t.newCall(p, req)
 	defer c.leave()
-	if err := c.price(); err != nil {
+	if err := c.prepare(); err != nil {
 		return c.refuse(err)
 	}
 	for {
@@ -58,13 +58,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // call is one RoundTrip on its way.
 type call struct {
-	t     *Transport
-	p     *provider
-	req   *http.Request
-	ctx   context.Context
-	books detached // the context of what closes the books
-	id    CallID
-	rec   *recorder
+	t   *Transport
+	p   *provider
+	req *http.Request
+	ctx context.Context
+	id  CallID
+	rec *recorder
 
 	start, now time.Time // begin of the call, last reading of the clock
 	priority   throttle.Priority
@@ -103,8 +102,10 @@ type call struct {
 	current *attempt      // the one under way
 	first   attempt
 	scratch *scratch
-	last    *http.Response // the provider's last answer, its body in memory
-	back    *ownBackoff    // waits between attempts without a gate
+	after   context.Context // see books
+	lastErr error           // of an attempt that is repeated
+	last    *http.Response  // the provider's last answer, its body in memory
+	back    *ownBackoff     // waits between attempts without a gate
 }
 
 func (t *Transport) newCall(p *provider, req *http.Request) *call {
@@ -113,30 +114,52 @@ func (t *Transport) newCall(p *provider, req *http.Request) *call {
 	c.t, c.p, c.req, c.ctx, c.scratch = t, p, req, req.Context(), s
 	c.start = time.Now()
 	c.now, c.bodyOurs = c.start, true
-	c.books.parent = c.ctx
 	c.id = CallID{t.boot, t.calls.Add(1)}
 	return c
 }
 
-// price asks the configuration what it says of the request: where it queues, what an
+// books is the context of what closes the books: a caller who leaves must not stop it.
+func (c *call) books() context.Context {
+	if c.after == nil {
+		c.after = context.WithoutCancel(c.ctx)
+	}
+	return c.after
+}
+
+// prepare asks the configuration what it says of the request: where it queues, what an
 // attempt may cost and which budgets pay for it.
-func (c *call) price() error {
+func (c *call) prepare() error {
 	c.rec = recorderOf(c.ctx, c.id, c.p.Name)
 	c.priority, c.tenant = c.p.order(c.ctx, c.req)
 	c.maxWait = c.p.maxWaitFor(c.ctx)
 	c.attempts, c.nested = c.p.attemptsFor(c)
 	c.p.state.share.call(c.start)
-	if err := c.p.state.repeats.check(c); err != nil {
+	if err := c.monitored(c.p.state.repeats.check(c)); err != nil {
 		return err
 	}
+	return c.price()
+}
+
+// price asks what the attempt may cost and which budgets pay for it.
+func (c *call) price() error {
 	q, err := c.p.quote(c.req)
-	if err == nil {
-		c.quote = q
-		c.legs = c.p.legsFor(c.req, q)
-		c.budgets, err = c.p.budgetLegs(c.legBuf[:0], c.req, q)
+	if err = c.monitored(err); err != nil {
+		return err
 	}
+	c.quote = q
+	c.legs = c.p.legsFor(c.req, q)
+	c.budgets, err = c.p.budgetLegs(c.legBuf[:0], c.req, q)
 	c.rec.call(func(i *CallInfo) { i.Quote = q })
 	return err
+}
+
+// monitored lets a refusal of a provider that is only monitored pass.
+func (c *call) monitored(err error) error {
+	if err == nil || !c.p.Monitor {
+		return err
+	}
+	c.wouldRefuse(err)
+	return nil
 }
 
 // peek refuses what the ledger refused a moment ago, without asking it again: a hot
@@ -192,17 +215,15 @@ func (c *call) hold() error {
 		ID: id, Provider: c.p.Name, Legs: c.budgets,
 		Critical: c.priority == throttle.Critical, Assumed: c.quote.Assumed,
 	})
+	c.holdID, c.holding = id, err == nil
 	c.t.ledgerHealth.note(c, "hold", err)
-	if err == nil {
-		c.holdID, c.holding = id, true
-	}
 	c.noticed(report)
 	if err == nil {
 		return nil
 	}
 	if !isRefusal(err) {
 		// The answer may be lost while the hold exists: nothing was sent, say so.
-		_, _ = c.t.ledger.Resolve(&c.books, id, budget.Voided("not_sent"))
+		_, _ = c.t.ledger.Resolve(c.books(), id, budget.Voided("not_sent"))
 		if gone := c.ctx.Err(); gone != nil {
 			return gone // the caller left; the ledger need not be at fault
 		}
@@ -240,10 +261,14 @@ func (c *call) send() *attempt {
 // resolve ends the hold by the evidence of the attempt, and the turn unless its body
 // is still to come.
 func (c *call) resolve(a *attempt) {
+	if a.err != nil && a.outcome(0).State == budget.StatePresumed {
+		c.unknown = true
+	}
+	c.lastErr = a.err
 	if c.holding {
 		c.resolveHold(a)
 	}
-	if a.err != nil && a.notSent && !c.sent {
+	if a.err != nil && !c.sent {
 		c.giveTurnBack()
 	}
 }
@@ -251,6 +276,7 @@ func (c *call) resolve(a *attempt) {
 // finish hands the attempt's outcome to the caller.
 func (c *call) finish(a *attempt) (*http.Response, error) {
 	if a.err != nil {
+		a.release()
 		c.endTurn()
 		c.closeBody()
 		c.finished(failOutcome(c.ctx, a.err), "", 0)
@@ -284,14 +310,29 @@ func (c *call) refuse(err error) (*http.Response, error) {
 		return c.last, nil
 	}
 	c.finished("refused", reason, 0)
+	if c.sentAny {
+		return nil, c.stopped(err)
+	}
 	if resp := c.refusalResponse(err, reason); resp != nil {
 		return resp, nil
 	}
-	if c.sentAny {
-		err = c.callError(err)
-	}
 	return nil, err
 }
+
+// stopped is the error of a call that may not be repeated: the trouble that asked for the
+// repeat, for which something was sent. The refusal is told, but cannot be taken for the
+// call's own.
+func (c *call) stopped(refusal error) error {
+	err := c.lastErr
+	if err == nil {
+		err = errAnswerGone
+	}
+	e := c.callError(err)
+	e.Refusal = refusal
+	return e
+}
+
+var errAnswerGone = errors.New("the answer was too long or too slow to keep, and the call may not be repeated")
 
 // leave ends every call. If it ends by a panic, of Base or of a hook, its books are
 // closed here.
@@ -312,15 +353,18 @@ func (c *call) abandon() {
 			o = budget.Outcome{Why: "panic"}
 		}
 		c.holding = false
-		_, _ = c.t.ledger.Resolve(&c.books, c.holdID, o)
+		_, _ = c.t.ledger.Resolve(c.books(), c.holdID, o)
 	}
 	if c.sent {
 		c.endTurn()
 	}
 	c.giveTurnBack()
 	c.closeBody()
-	if c.current != nil && c.current.resp != nil {
-		_ = c.current.resp.Body.Close()
+	if c.current != nil {
+		c.current.release()
+		if c.current.resp != nil && c.current.resp.Body != nil {
+			_ = c.current.resp.Body.Close()
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func TestCloseIdleConnectionsIsForwarded(t *testing.T) {
 	w := newWorld(t, answers(t, answer{status: 200}))
 	w.Client().CloseIdleConnections()
 	require.Equal(t, 1, w.base.closed)
-	plain := metered(t, roundTripFunc(nil), "api.example.com")
+	plain := metered(t, roundTripFunc(func(*http.Request) (*http.Response, error) { return nil, io.EOF }), "api.example.com")
 	plain.Client().CloseIdleConnections()
 	metered(t, nil, "api.example.com").Client().CloseIdleConnections()
 }

@@ -42,6 +42,7 @@ type Transport struct {
 	limiter          throttle.Limiter
 	onEvent          func(context.Context, Event)
 	attemptInContext bool
+	traced           bool // Base reports to httptrace all that it does
 
 	setup     atomic.Pointer[setup]
 	updating  sync.Mutex // held by one Update at a time
@@ -78,6 +79,8 @@ func New(c Config) (*Transport, error) {
 	if t.base == nil {
 		t.base = http.DefaultTransport
 	}
+	_, plain := t.base.(*http.Transport)
+	t.traced = plain || c.TracedBase
 	if t.limiter == nil {
 		t.limiter = throttle.NewBucket()
 	}

@@ -3,7 +3,9 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -45,10 +47,38 @@ func (k *checker) err() error {
 	return fmt.Errorf("transport: configuration: %w", errors.Join(k.errs...))
 }
 
+// notTypedNil reports a nil pointer in an interface: it would be called, and panic.
+func (k *checker) notTypedNil(path string, v any) {
+	if isTypedNil(v) {
+		k.addf(path, "a nil %T; leave the field nil instead", v)
+	}
+}
+
+func isTypedNil(v any) bool {
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Chan, reflect.Slice:
+		return r.IsNil()
+	}
+	return false
+}
+
+// unusable stands for a price that is reported as wrong.
+type unusable struct{}
+
+func (unusable) Quote(*http.Request) (budget.Quote, error) {
+	return budget.Quote{}, budget.ErrUnpriced
+}
+
 // compile validates c and fills in its defaults. Providers keep the state that a
 // provider of the same name has in old.
 func compile(c Config, old *setup) (*setup, error) {
 	k := new(checker)
+	k.notTypedNil("Base", c.Base)
+	k.notTypedNil("Ledger", c.Ledger)
+	k.notTypedNil("Limiter", c.Limiter)
+	if err := k.err(); err != nil {
+		return nil, err // the rest would use them
+	}
 	k.duration("MaxWait", c.MaxWait, true)
 	if c.Unmatched > RefuseAll {
 		k.addf("Unmatched", "unknown value %d", c.Unmatched)
@@ -84,6 +114,10 @@ func (s *setup) stateOf(name string) *providerState {
 
 func (k *checker) provider(path string, c Config, in Provider, global []budget.Budget) *provider {
 	p := &provider{Provider: in}
+	k.notTypedNil(path+".Dialect", in.Dialect)
+	if k.notTypedNil(path+".Price", in.Price); isTypedNil(in.Price) {
+		p.Price = unusable{} // it is reported; the checks below need a price
+	}
 	p.Match, p.Rates, p.Scopes = slices.Clone(in.Match), slices.Clone(in.Rates), slices.Clone(in.Scopes)
 	p.Retry.NotTaken = slices.Clone(in.Retry.NotTaken)
 	k.name(path+".Name", p.Name)
@@ -91,9 +125,7 @@ func (k *checker) provider(path string, c Config, in Provider, global []budget.B
 		k.addf(path+".Match", "empty: nothing belongs to this provider; write a host such as api.example.com")
 	}
 	k.rates(path+".Rates", p.Rates)
-	if p.MaxInFlight < 0 {
-		k.addf(path+".MaxInFlight", "%d: must not be negative; zero means no bound", p.MaxInFlight)
-	}
+	k.slots(path+".MaxInFlight", p.MaxInFlight)
 	k.scopes(path, p)
 	k.duration(path+".MaxWait", p.MaxWait, true)
 	k.retry(path+".Retry", &p.Retry)
@@ -106,7 +138,7 @@ func (k *checker) provider(path string, c Config, in Provider, global []budget.B
 	if p.dialect = in.Dialect; p.dialect == nil {
 		p.dialect = dialect.Standard{}
 	}
-	p.metered, _ = in.Price.(Metered)
+	p.metered, _ = p.Price.(Metered)
 	for _, d := range []time.Duration{in.MaxWait, c.MaxWait, defaultMaxWait} {
 		if d != 0 {
 			p.maxWait = d
@@ -116,8 +148,10 @@ func (k *checker) provider(path string, c Config, in Provider, global []budget.B
 	if len(p.Scopes) == 0 && p.Weight == nil {
 		p.plain = []throttle.Leg{{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight}}
 	}
-	if k, ok := c.Ledger.(budget.Keyed); ok {
-		p.hashKey = k.Key()
+	if keyed, ok := c.Ledger.(budget.Keyed); ok {
+		p.hashKey = keyed.Key()
+	} else if p.BudgetsFor != nil && c.Ledger != nil {
+		k.addf(path+".BudgetsFor", "names from requests are stored as keyed hashes, and the ledger (%T) is no budget.Keyed", c.Ledger)
 	}
 	p.slots = p.MaxInFlight > 0 || slices.ContainsFunc(p.Scopes, func(s Scope) bool { return s.Max > 0 })
 	return p
@@ -151,9 +185,19 @@ func (k *checker) scopes(path string, p *provider) {
 		seen[s.Name] = true
 		p.Scopes[i].Rates = slices.Clone(s.Rates)
 		k.rates(at+".Rates", s.Rates)
-		if s.Max < 0 {
-			k.addf(at+".Max", "%d: must not be negative; zero means no bound", s.Max)
-		}
+		k.slots(at+".Max", s.Max)
+	}
+	if len(p.Scopes) > maxScopes {
+		k.addf(path+".Scopes", "%d of them: at most %d are possible", len(p.Scopes), maxScopes)
+	}
+}
+
+// maxScopes is what a call may need at once, beside the provider itself.
+const maxScopes = 31
+
+func (k *checker) slots(path string, n int) {
+	if n < 0 || n > math.MaxInt32 {
+		k.addf(path, "%d: must be from 1 to %d; zero means no bound", n, math.MaxInt32)
 	}
 }
 
@@ -260,19 +304,30 @@ func (k *checker) money(path string, c Config, p *provider) {
 
 // identities checks that one budget name means one budget.
 func (k *checker) identities(ps []*provider) {
-	type identity struct{ unit, every, zone string }
-	first := map[string]identity{}
+	first := map[string]budget.Budget{}
 	for i, p := range ps {
+		path := fmt.Sprintf("Providers[%d].Budgets", i)
+		own := map[string]bool{}
 		for _, b := range p.budgets {
-			zone := "UTC"
-			if b.Zone != nil {
-				zone = b.Zone.String()
+			if own[b.Name] {
+				k.addf(path, "%q is the name of a budget of all providers as well", b.Name)
 			}
-			id := identity{b.Unit, b.Every.String(), zone}
-			if was, ok := first[b.Name]; ok && was != id {
-				k.addf(fmt.Sprintf("Providers[%d].Budgets", i), "budget %q is %v here and %v elsewhere: one name is one unit, period and zone", b.Name, id, was)
+			own[b.Name] = true
+			if was, ok := first[b.Name]; ok && !sameBudget(was, b) {
+				k.addf(path, "budget %q differs from another of that name: one name is one unit, period, zone and limit", b.Name)
 			}
-			first[b.Name] = id
+			first[b.Name] = b
 		}
 	}
+}
+
+func sameBudget(a, b budget.Budget) bool {
+	return a.Unit == b.Unit && a.Every == b.Every && zoneName(a.Zone) == zoneName(b.Zone) && a.Limit == b.Limit && a.Keep == b.Keep
+}
+
+func zoneName(z *time.Location) string {
+	if z == nil {
+		return "UTC"
+	}
+	return z.String()
 }

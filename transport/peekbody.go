@@ -1,0 +1,111 @@
+package transport
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// peekLimit bounds how much of a body is read to find a signal in it.
+	peekLimit = 64 << 10
+	// peekTime bounds for how long: a body may come slowly, or never end.
+	peekTime = 2 * time.Second
+)
+
+// peekBody reads a prefix of the body and gives it back to the response byte for byte.
+// It returns what came of the prefix in time, decoded. Event streams are left alone.
+func peekBody(resp *http.Response) []byte {
+	if resp.Body == http.NoBody || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return nil
+	}
+	p := prefetch(resp.Body, peekLimit)
+	prefix, _ := p.wait(peekTime)
+	resp.Body = p
+	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
+		return prefix
+	}
+	z, err := gzip.NewReader(bytes.NewReader(prefix))
+	if err != nil {
+		return prefix
+	}
+	plain, _ := io.ReadAll(io.LimitReader(z, peekLimit)) // a cut stream gives what it has
+	return plain
+}
+
+// prefetched is a body whose first bytes are read by a goroutine, which ends when it has
+// them, at the end of the body, or when the body is closed. Reads give these bytes first
+// and wait for the goroutine where a plain Read would wait for the body.
+type prefetched struct {
+	src   io.ReadCloser
+	ended chan struct{} // closed when the goroutine is done
+
+	mu    sync.Mutex // guards what follows
+	grown sync.Cond
+	buf   []byte
+	off   int // given to the reader
+	done  bool
+	err   error
+}
+
+func prefetch(src io.ReadCloser, limit int) *prefetched {
+	p := &prefetched{src: src, ended: make(chan struct{})}
+	p.grown.L = &p.mu
+	go p.fill(limit)
+	return p
+}
+
+func (p *prefetched) fill(limit int) {
+	defer close(p.ended)
+	chunk := make([]byte, min(limit, 4<<10))
+	for n, more := 0, true; more; {
+		k, err := p.src.Read(chunk[:min(len(chunk), limit-n)])
+		n += k
+		more = err == nil && n < limit
+		p.mu.Lock()
+		p.buf, p.err, p.done = append(p.buf, chunk[:k]...), err, !more
+		p.grown.Broadcast()
+		p.mu.Unlock()
+	}
+}
+
+// wait returns what has been read after d at the latest, and whether that is all.
+func (p *prefetched) wait(d time.Duration) (prefix []byte, whole bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.ended:
+	case <-t.C:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Clone(p.buf), p.done && p.err == io.EOF
+}
+
+// Read gives the prefix, then the rest.
+func (p *prefetched) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	for p.off == len(p.buf) && !p.done {
+		p.grown.Wait()
+	}
+	if p.off < len(p.buf) {
+		n := copy(b, p.buf[p.off:])
+		p.off += n
+		p.mu.Unlock()
+		return n, nil
+	}
+	p.buf, p.off = nil, 0
+	err := p.err
+	p.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	return p.src.Read(b)
+}
+
+// Close closes the body, which also ends the goroutine.
+func (p *prefetched) Close() error { return p.src.Close() }

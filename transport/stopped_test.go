@@ -1,0 +1,272 @@
+package transport_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/throttle"
+	"github.com/outlay-go/outlay/transport"
+	"github.com/outlay-go/outlay/transport/dialect"
+)
+
+// A refusal to repeat is not a refusal of the call: something was sent.
+func TestARefusedRepeatAfterAnUnknownOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		w := newWorld(t, answers(t, answer{err: errReset}, answer{status: 200}), limit("1"), func(_ *transport.Config, p *transport.Provider) {
+			p.IdempotencyHeader = "Idempotency-Key"
+			p.Refusal = func(transport.Refused) (int, http.Header, []byte) { asked++; return 429, nil, nil }
+		})
+		resp, err := w.post("text")
+		require.Nil(t, resp)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.True(t, transport.OutcomeUnknown(err))
+		require.False(t, transport.NotSent(err))
+		require.Empty(t, transport.ReasonOf(err))
+		_, over := asType[*budget.ExceededError](err)
+		require.False(t, over)
+		call, ok := asType[*transport.CallError](err)
+		require.True(t, ok)
+		require.Equal(t, transport.ReasonExhausted, transport.ReasonOf(call.Refusal))
+		require.Zero(t, asked)
+		w.books("0", "1", "0")
+	})
+}
+
+func TestOutcomeUnknownNeedsNoBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{err: errReset}), func(_ *transport.Config, p *transport.Provider) { p.Budgets, p.Price = nil, nil })
+		_, err := w.post("text")
+		require.True(t, transport.OutcomeUnknown(err))
+	})
+}
+
+// alwaysBilled charges for refusals too.
+type alwaysBilled struct{ dialect.Standard }
+
+func (d alwaysBilled) Read(a dialect.Answer) dialect.Reading {
+	r := d.Standard.Read(a)
+	r.Billed = dialect.BilledYes
+	return r
+}
+
+func TestABilledRefusalThatTellsItsCostIsBooked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 429, body: "cost=0.25\n"}, answer{status: 200, body: "cost=0.5\n"}), streaming(budget.Unit), func(_ *transport.Config, p *transport.Provider) {
+			p.Dialect = alwaysBilled{}
+		})
+		resp, err := w.post("text")
+		require.NoError(t, err)
+		_ = read(t, resp)
+		w.books("0.75", "0", "0")
+	})
+}
+
+// exploding is a pricer whose meter panics.
+type exploding struct{}
+
+func (exploding) Quote(*http.Request) (budget.Quote, error) {
+	return budget.Quote{Amount: budget.Unit}, nil
+}
+
+func (exploding) Meter(*http.Response) (io.Writer, func() (budget.Amount, bool)) {
+	return io.Discard, func() (budget.Amount, bool) { panic("meter") }
+}
+
+func TestAMeterThatPanicsLeavesNothingOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200, body: "data"}), func(_ *transport.Config, p *transport.Provider) {
+			p.Price, p.MaxInFlight = exploding{}, 1
+		})
+		for range 2 {
+			resp, err := w.get()
+			require.NoError(t, err)
+			require.PanicsWithValue(t, "meter", func() { _, _ = io.ReadAll(resp.Body) })
+			require.NoError(t, resp.Body.Close())
+		}
+		w.books("0", "2", "0")
+	})
+}
+
+func TestAPanicWhenTheStoreIsBackLeavesNothingOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ledger *counting
+		w := newWorld(t, answers(t, answer{status: 200}), func(c *transport.Config, p *transport.Provider) {
+			p.MaxInFlight = 1
+			ledger = &counting{Ledger: c.Ledger, fail: budget.ErrUnavailable}
+			c.Ledger = ledger
+			c.OnEvent = func(_ context.Context, e transport.Event) {
+				if e.Kind == transport.KindStore && e.Up {
+					panic("hook")
+				}
+			}
+		})
+		_, err := w.get()
+		require.Error(t, err)
+		ledger.fail = nil
+		require.Panics(t, func() { _, _ = w.get() })
+		require.Zero(t, w.totals().Used())
+		resp, err := w.get()
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+	})
+}
+
+// A slow or endless body holds up nobody for long.
+func TestPeekingDoesNotWaitForTheEndOfABody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := io.Pipe()
+		base := answers(t, answer{})
+		base.answer = func(_ int, req *http.Request) (*http.Response, error) {
+			resp := base.response(req, answer{status: 200})
+			resp.Body, resp.ContentLength = r, -1
+			return resp, nil
+		}
+		w := newWorld(t, base, func(_ *transport.Config, q *transport.Provider) { q.Dialect = greedy{} })
+		go func() {
+			for _, s := range []string{"one ", "two ", "three"} {
+				_, _ = io.WriteString(p, s)
+				time.Sleep(5 * time.Second)
+			}
+			_ = p.Close()
+		}()
+		resp, err := w.get()
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(base.start), 2*time.Second)
+		require.Equal(t, "one two three", read(t, resp))
+		require.Equal(t, 15*time.Second, time.Since(base.start))
+	})
+}
+
+func TestARefusalWhoseBodyNeverEndsIsRepeatedAllTheSame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := answers(t, answer{})
+		r, _ := io.Pipe()
+		base.answer = func(n int, req *http.Request) (*http.Response, error) {
+			if n > 1 {
+				return base.response(req, answer{status: 200}), nil
+			}
+			resp := base.response(req, answer{status: 429, header: "Retry-After: 1"})
+			resp.Body = r
+			return resp, nil
+		}
+		w := newWorld(t, base)
+		resp, err := w.get()
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		require.LessOrEqual(t, time.Since(base.start), 4*time.Second)
+	})
+}
+
+func TestMaxRetryAfterHoldsForResetHeadersToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 429, header: "X-RateLimit-Remaining: 0\nX-RateLimit-Reset: 60"}), func(_ *transport.Config, p *transport.Provider) {
+			p.Retry.MaxRetryAfter = 5 * time.Second
+		})
+		resp, err := w.get()
+		require.NoError(t, err)
+		require.Equal(t, 429, resp.StatusCode)
+		require.Zero(t, time.Since(w.base.start))
+	})
+}
+
+func TestMonitorLetsRepeatedAndUnpricedCallsPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {
+			p.Monitor, p.Price = true, unpriced{}
+			p.Repeat = transport.Repeat{Max: 1, Per: time.Minute}
+		})
+		for range 2 {
+			_, err := w.post("text")
+			require.NoError(t, err)
+		}
+		reasons := map[transport.Reason]int{}
+		for _, e := range w.eventsOf(transport.KindWouldRefuse) {
+			reasons[e.Reason]++
+		}
+		require.Equal(t, map[transport.Reason]int{transport.ReasonUnpriced: 2, transport.ReasonRepeated: 1}, reasons)
+	})
+}
+
+func TestConfigurationsThatCannotWork(t *testing.T) {
+	named := func(name string, limit budget.Amount) []budget.Budget {
+		b := budget.PerDay(limit)
+		b.Name = name
+		return []budget.Budget{b}
+	}
+	scopes := make([]transport.Scope, 33)
+	for i := range scopes {
+		scopes[i].Name = strings.Repeat("s", i+1)
+	}
+	for _, c := range []struct {
+		name, path string
+		change     func(*transport.Config, *transport.Provider)
+	}{
+		{"one name for a budget of its own and of all", "Providers[0].Budgets", func(c *transport.Config, p *transport.Provider) {
+			p.Budgets, c.Budgets = named("day", 1), named("day", 1)
+		}},
+		{"one name, two limits", "Providers[1].Budgets", func(c *transport.Config, p *transport.Provider) {
+			other := *p
+			other.Name, other.Match = "other", []string{"other.example"}
+			p.Budgets, other.Budgets = named("shared", 1), named("shared", 2)
+			c.Providers = []transport.Provider{other}
+		}},
+		{"nil ledger in an interface", "Ledger", func(c *transport.Config, _ *transport.Provider) { c.Ledger = (*budget.Memory)(nil) }},
+		{"nil limiter in an interface", "Limiter", func(c *transport.Config, _ *transport.Provider) { c.Limiter = (*throttle.Bucket)(nil) }},
+		{"nil dialect in an interface", "Providers[0].Dialect", func(_ *transport.Config, p *transport.Provider) { p.Dialect = (*dialect.Standard)(nil) }},
+		{"nil price in an interface", "Providers[0].Price", func(_ *transport.Config, p *transport.Provider) { p.Price = (*fixed)(nil) }},
+		{"too many scopes", "Providers[0].Scopes", func(_ *transport.Config, p *transport.Provider) { p.Scopes = scopes }},
+		{"too many slots", "Providers[0].MaxInFlight", func(_ *transport.Config, p *transport.Provider) { p.MaxInFlight = 1 << 40 }},
+		{"names from requests and no key", "Providers[0].BudgetsFor", func(c *transport.Config, p *transport.Provider) {
+			c.Ledger = &counting{Ledger: c.Ledger}
+			p.BudgetsFor = func(*http.Request, budget.Quote) []budget.Budget { return nil }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := transport.Provider{Name: "api", Match: []string{"api.example.com"}, Price: fixed{}, Budgets: named("day", 1)}
+			k := transport.Config{Ledger: new(budget.Memory)}
+			c.change(&k, &p)
+			k.Providers = append([]transport.Provider{p}, k.Providers...)
+			_, err := transport.New(k)
+			require.ErrorContains(t, err, c.path+":")
+		})
+	}
+}
+
+func TestARaisedLimitHoldsAtOnceAfterAnUpdate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c transport.Config
+		w := newWorld(t, answers(t, answer{status: 200}), limit("1"), func(k *transport.Config, p *transport.Provider) {
+			c = *k
+			c.Providers = []transport.Provider{*p}
+			c.Providers[0].Budgets = []budget.Budget{budget.PerDay(2 * budget.Unit)}
+			c.Providers[0].Budgets[0].Name = "day"
+		})
+		_, err := w.get()
+		require.NoError(t, err)
+		_, err = w.get()
+		require.Error(t, err)
+		require.NoError(t, w.Update(c))
+		_, err = w.get()
+		require.NoError(t, err)
+	})
+}
+
+func TestAnEmptyMethodIsGet(t *testing.T) {
+	find := matcher(t, transport.RefuseAll, map[string][]string{"gets": {"GET api.example.com/x"}})
+	req, err := http.NewRequest("GET", "https://api.example.com/x", nil)
+	require.NoError(t, err)
+	req.Method = ""
+	got, err := find(req)
+	require.NoError(t, err)
+	require.Equal(t, "gets", got)
+}

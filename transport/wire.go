@@ -1,0 +1,155 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// What this file knows of net/http and cannot see in its exported types was read in Go
+// 1.26.8 (transport.go, h2_bundle.go) and is pinned by tests against real servers.
+
+// wireTrace counts the connections that net/http put the request on. The hook runs on
+// the goroutine of RoundTrip. Whether a header was written would be no proof, because a
+// cancelled RoundTrip returns while another goroutine may be about to write it.
+type wireTrace struct {
+	hooks httptrace.ClientTrace
+	conns atomic.Int32
+}
+
+// watch returns the context of the attempt. An attempt that holds money is watched where
+// Base reports all that it does. One that net/http may replay, and that no body of ours
+// keeps from it, is ended before it is put on a second connection.
+func (a *attempt) watch(c *call, ctx context.Context) context.Context {
+	guarded := len(c.budgets) > 0 && !hasBody(c.req) && !lacksBody(c.req.Method)
+	if len(c.budgets) == 0 || !c.t.traced && !guarded {
+		return ctx
+	}
+	if guarded {
+		ctx, a.cancel = context.WithCancel(ctx)
+	}
+	w, cancel := new(wireTrace), a.cancel
+	w.hooks.GotConn = func(httptrace.GotConnInfo) {
+		if w.conns.Add(1) > 1 && cancel != nil {
+			cancel()
+		}
+	}
+	a.wire = w
+	return httptrace.WithClientTrace(ctx, &w.hooks)
+}
+
+// preventReplay keeps net/http from sending the request a second time inside one
+// RoundTrip. It does so on a connection that dies (isReplayable, http2canRetryError), if
+// there is no body or it can be had again. The provider would see two requests and bill
+// both, and we would count one.
+func preventReplay(req *http.Request) {
+	req.GetBody = nil
+	if !hasBody(req) && lacksBody(req.Method) {
+		req.Body, req.ContentLength = atEOF{}, 0
+	}
+}
+
+// lacksBody reports whether net/http looks whether a body of unknown length has anything
+// in it before it is sent (requestMethodUsuallyLacksBody). With other methods an empty
+// body of ours would be sent chunked.
+func lacksBody(method string) bool {
+	switch method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete:
+		return true
+	}
+	return false
+}
+
+// atEOF is a request body that has ended.
+type atEOF struct{}
+
+func (atEOF) Read([]byte) (int, error) { return 0, io.EOF }
+func (atEOF) Close() error             { return nil }
+
+var errReplayStopped = errors.New("net/http was about to send the request a second time")
+
+// provenNotSent reports whether nothing can have been written: net/http never put the
+// request on a connection, or (for a Base that does not tell) the dial or the TLS
+// handshake failed.
+func (a *attempt) provenNotSent(traced bool) bool {
+	if traced && a.wire != nil {
+		return a.wire.conns.Load() == 0
+	}
+	return isDialError(a.err)
+}
+
+func isDialError(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "dial" || op.Op == "proxyconnect") {
+		return true
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return true
+	}
+	return isTLSError(err)
+}
+
+// isTLSError reports whether the TLS handshake failed.
+func isTLSError(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return true
+	}
+	return strings.Contains(err.Error(), "TLS handshake timeout") // net/http's type is not exported
+}
+
+// http2NotTaken reports whether the server did not process the request (RFC 9113,
+// sections 6.8 and 8.7): net/http would have sent it again, had its body been had again.
+// It does the same after a PROTOCOL_ERROR, which proves nothing.
+func http2NotTaken(err error) bool {
+	_, why, ok := strings.Cut(err.Error(), "http2: Transport: cannot retry err [")
+	return ok && (strings.Contains(why, "; REFUSED_STREAM") || strings.HasPrefix(why, "http2: Transport received Server's graceful shutdown GOAWAY]"))
+}
+
+// errorClass puts an error of Base into a few words.
+func errorClass(ctx context.Context, err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled):
+		return "cancelled"
+	case isTLSError(err):
+		return "tls"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), isTimeout(err):
+		return "timeout"
+	case isDialError(err):
+		return "dial"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "reset"
+	}
+	return "other"
+}
+
+func isTimeout(err error) bool {
+	t, ok := errors.AsType[net.Error](err)
+	return ok && t.Timeout()
+}
+
+// failOutcome is how a call without an answer ended.
+func failOutcome(ctx context.Context, err error) string {
+	if errorClass(ctx, err) == "cancelled" {
+		return "cancelled"
+	}
+	return "failed"
+}
