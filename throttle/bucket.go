@@ -21,6 +21,9 @@ const (
 // Those who wait for one provider (the first leg) form one queue: higher priorities
 // first, tenants in fair turns, and in order of arrival for equals. A call whose other
 // scopes cannot start it yet is passed over and keeps nobody up.
+//
+// A token bucket makes up for up to 20 ms that the scheduler woke a waiter late, so that
+// the configured rate is reached; a strict window never does.
 type Bucket struct {
 	// MaxQueue bounds the waiters per first leg; beyond, Wait fails at once with
 	// [ReasonQueueFull]. Zero: 20,000. Set before first use.
@@ -34,12 +37,14 @@ type Bucket struct {
 	mu     sync.Mutex
 	base   time.Time // of the ticks
 	now    int64     // the latest tick seen
+	late   int64     // by how much the timer is late, at most catchUp
 	skew   time.Duration
 	scopes map[string]*scope
 	firsts family // first legs, and scopes known from Cap only
 	plans  [16]*plan
 	turns  turns
 	seq    uint64
+	pinned bool     // no scope is forgotten now
 	dirty  []*scope // whose waiters must be looked at
 	alarms pq[*alarm]
 	timer  *time.Timer
@@ -126,8 +131,20 @@ func (b *Bucket) await(ctx context.Context, w *waiter) (Turn, error) {
 	return Turn{b, id}, nil
 }
 
-// resolve finds the scopes of the legs and takes over what the legs say of them.
+// resolve finds the scopes of the legs and takes over what the legs say of them. Those
+// whom new rates let go start before the caller; the scopes found are not forgotten
+// for that.
 func (b *Bucket) resolve(legs []Leg, uses []use, now int64) ([]use, error) {
+	uses, err := b.find(legs, uses, now)
+	if len(b.dirty) > 0 {
+		b.pinned = true
+		b.run(now)
+		b.pinned = false
+	}
+	return uses, err
+}
+
+func (b *Bucket) find(legs []Leg, uses []use, now int64) ([]use, error) {
 	if len(legs) == 0 {
 		return nil, errNoLegs
 	}
@@ -181,12 +198,10 @@ func (b *Bucket) adopt(s *scope, l *Leg, uses []use, now int64) *scope {
 	if s.plan != unasked && slices.Equal(s.plan.rates, l.Rates) {
 		return s
 	}
-	waiting := s.x != nil && len(s.x.flows) > 0
 	b.replan(s, b.planOf(l.Rates), now)
-	if waiting {
+	if s.x != nil && len(s.x.flows) > 0 {
 		b.review(s, now)
 		b.touch(s)
-		b.run(now)
 	}
 	return s
 }

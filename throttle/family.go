@@ -65,7 +65,7 @@ func (f *family) add(s *scope) {
 // sweep forgets idle scopes among the next few, so that what was asked for once does
 // not stay for ever.
 func (f *family) sweep(b *Bucket, few int, uses []use, now int64) {
-	if f.n > keep {
+	if f.n > keep && !b.pinned {
 		f.evict(b, few, uses, now)
 	}
 }
@@ -97,6 +97,9 @@ func usedBy(s *scope, uses []use) bool {
 // idle reports whether a scope made anew would be in the same state.
 func (b *Bucket) idle(s *scope, now int64) bool {
 	if x := s.x; x != nil {
+		if len(x.flows) > 0 {
+			return false
+		}
 		b.refresh(s, now)
 		if x.busy() {
 			return false
@@ -118,5 +121,5 @@ func (b *Bucket) idle(s *scope, now int64) bool {
 // busy reports whether the scope has something to remember besides its rates.
 func (x *extra) busy() bool {
 	return x.gate.end > 0 || x.cap.end > 0 || x.slow.factor > 0 || x.spread.end > 0 || x.inUse > 0 ||
-		len(x.flows) > 0 || x.kin != nil && (x.kin.n > 0 || x.kin.overflow != nil)
+		x.kin != nil && (x.kin.n > 0 || x.kin.overflow != nil)
 }

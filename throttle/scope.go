@@ -210,15 +210,6 @@ func (b *Bucket) ready(s *scope, weight int, since, now int64) (at int64, why Re
 	return at, ReasonRate
 }
 
-// dated is the instant at which tokens are taken for a turn that starts now, if its
-// legs became ready at the given one.
-func dated(at, now int64) int64 {
-	if at == 0 {
-		return now
-	}
-	return max(at, now-catchUp)
-}
-
 // closed returns until when gate, cap and slots let nobody start.
 func (x *extra) closed(grants uint64, now int64) (int64, Reason) {
 	switch {

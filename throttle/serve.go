@@ -58,7 +58,7 @@ func (b *Bucket) serve(s *scope, now int64) int64 {
 		if first > now {
 			return first
 		}
-		b.start(f, dated(max(first, at), now), now)
+		b.start(f, b.dated(max(first, at), now), now)
 	}
 	return forever
 }

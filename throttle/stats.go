@@ -71,6 +71,9 @@ func (b *Bucket) Stats(firstKey string) Stats {
 		o.Overflow = true
 		st.Scopes = append(st.Scopes, o)
 	}
+	if len(b.dirty) > 0 { // a gate was found to be over
+		b.run(now)
+	}
 	return st
 }
 

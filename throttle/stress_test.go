@@ -161,7 +161,7 @@ func (s *stress) judge() {
 						require.LessOrEqual(s.t, sum, r.N, "%s: %v in %v", key, r, span)
 					}
 					if b := r.burst(); b > 0 {
-						earned := float64(r.N) * ((span + time.Duration(catchUp)).Seconds()) / r.Per.Seconds()
+						earned := float64(r.N) * (span + time.Microsecond).Seconds() / r.Per.Seconds()
 						require.LessOrEqual(s.t, float64(sum), float64(b)+earned, "%s: %v in %v", key, r, span)
 					}
 				}

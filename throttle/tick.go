@@ -41,13 +41,27 @@ func span(tokens, perSecond float64) int64 {
 	return int64(d)
 }
 
-// tickOf returns the tick of now and never goes back.
+// tickOf returns the tick of now, which never goes back, and notes how late the timer
+// is.
 func (b *Bucket) tickOf(now time.Time) int64 {
 	if b.base.IsZero() {
 		b.base = now.Add(-time.Second)
 	}
 	b.now = max(b.now, int64(now.Sub(b.base)))
+	b.late = 0
+	if len(b.alarms) > 0 {
+		b.late = min(max(0, b.now-b.alarms[0].when), catchUp)
+	}
 	return b.now
+}
+
+// dated is the instant at which tokens are taken for a turn that starts now, if its
+// legs became ready at the given one: not before that, unless the timer is late.
+func (b *Bucket) dated(at, now int64) int64 {
+	if at == 0 {
+		return now
+	}
+	return max(at, now-b.late)
 }
 
 // timeOf is the instant of a tick, or the zero time for one that nobody knows.
