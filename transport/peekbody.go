@@ -24,7 +24,11 @@ func peekBody(resp *http.Response) []byte {
 		return nil
 	}
 	p := prefetch(resp.Body, peekLimit)
-	prefix, _ := p.wait(peekTime)
+	patience := peekTime
+	if resp.StatusCode < 300 && resp.ContentLength < 0 && p.startsWith('[', patience) {
+		patience = 0 // a stream of values, as Gemini sends them: nothing to look for, nothing to hold up
+	}
+	prefix, _ := p.wait(patience)
 	resp.Body = p
 	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return prefix
@@ -42,6 +46,7 @@ func peekBody(resp *http.Response) []byte {
 // and wait for the goroutine where a plain Read would wait for the body.
 type prefetched struct {
 	src   io.ReadCloser
+	begun chan struct{} // closed when the first byte is there, or none will come
 	ended chan struct{} // closed when the goroutine is done
 
 	mu    sync.Mutex // guards what follows
@@ -53,7 +58,7 @@ type prefetched struct {
 }
 
 func prefetch(src io.ReadCloser, limit int) *prefetched {
-	p := &prefetched{src: src, ended: make(chan struct{})}
+	p := &prefetched{src: src, begun: make(chan struct{}), ended: make(chan struct{})}
 	p.grown.L = &p.mu
 	go p.fill(limit)
 	return p
@@ -70,7 +75,23 @@ func (p *prefetched) fill(limit int) {
 		p.buf, p.err, p.done = append(p.buf, chunk[:k]...), err, !more
 		p.grown.Broadcast()
 		p.mu.Unlock()
+		if n > 0 && n == k || !more && n == 0 {
+			close(p.begun)
+		}
 	}
+}
+
+// startsWith waits for the first byte, for d at most, and compares it.
+func (p *prefetched) startsWith(c byte, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-p.begun:
+	case <-t.C:
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.buf) > 0 && p.buf[0] == c
 }
 
 // wait returns what has been read after d at the latest, and whether that is all.

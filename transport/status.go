@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"hash"
 	"net/http"
 	"strings"
 	"time"
@@ -98,16 +99,17 @@ func (t *Transport) providerStatus(p *provider) ProviderStatus {
 	stats := i.Stats(p.Name)
 	s.Queue, s.Overflow = stats.Queue, stats.Overflow
 	s.Scopes = make([]ScopeStatus, len(stats.Scopes))
+	mac := hmac.New(sha256.New, t.aliasKey[:])
 	for j, sc := range stats.Scopes {
-		s.Scopes[j] = t.scopeStatus(p, sc)
+		s.Scopes[j] = p.scopeStatus(sc, mac)
 	}
 	return s
 }
 
-func (t *Transport) scopeStatus(p *provider, s throttle.ScopeStats) ScopeStatus {
+func (p *provider) scopeStatus(s throttle.ScopeStats, mac hash.Hash) ScopeStatus {
 	out := ScopeStatus{ScopeStats: s}
 	if scope, key, ok := p.splitKey(s.Key); ok {
-		out.Scope, out.Alias = scope, t.alias(p, key)
+		out.Scope, out.Alias = scope, p.alias(key, mac)
 	}
 	out.Key = ""
 	return out
@@ -124,16 +126,16 @@ func (p *provider) splitKey(key string) (scope, rest string, ok bool) {
 
 // alias is how a scope key may be shown. A plain hash of a phone number could be
 // searched, so that the hash has a key of this process.
-func (t *Transport) alias(p *provider, key string) string {
+func (p *provider) alias(key string, mac hash.Hash) string {
 	if key == "" {
 		return ""
 	}
 	if p.ScopeAlias != nil {
 		return p.ScopeAlias(key)
 	}
-	h := hmac.New(sha256.New, t.aliasKey[:])
-	_, _ = h.Write([]byte(key))
-	return "s-" + hex.EncodeToString(h.Sum(nil)[:4])
+	mac.Reset()
+	_, _ = mac.Write([]byte(key))
+	return "s-" + hex.EncodeToString(mac.Sum(nil)[:4])
 }
 
 // PlanInfo says what would happen to a request.

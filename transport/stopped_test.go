@@ -147,6 +147,30 @@ func TestPeekingDoesNotWaitForTheEndOfABody(t *testing.T) {
 	})
 }
 
+// Gemini streams a JSON array: its first element comes when it is there.
+func TestStreamsOfJSONAreNotHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, p := io.Pipe()
+		base := answers(t, answer{})
+		base.answer = func(_ int, req *http.Request) (*http.Response, error) {
+			resp := base.response(req, answer{status: 200, header: "Content-Type: application/json"})
+			resp.Body, resp.ContentLength = r, -1
+			return resp, nil
+		}
+		w := newWorld(t, base, func(_ *transport.Config, q *transport.Provider) { q.Dialect = dialect.For("gemini") })
+		go func() {
+			_, _ = io.WriteString(p, "[{},")
+			time.Sleep(5 * time.Second)
+			_, _ = io.WriteString(p, "{}]")
+			_ = p.Close()
+		}()
+		resp, err := w.get()
+		require.NoError(t, err)
+		require.Zero(t, time.Since(base.start))
+		require.Equal(t, "[{},{}]", read(t, resp))
+	})
+}
+
 func TestARefusalWhoseBodyNeverEndsIsRepeatedAllTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := answers(t, answer{})

@@ -11,24 +11,24 @@ type hint struct {
 	form Form
 }
 
-// hints are the headers that everybody may send, in the order in which the SDKs of
-// OpenAI and Azure ask them: the finer one first.
+// hints are the finer headers that everybody may send beside Retry-After.
 var hints = [...]hint{{"Retry-After-Ms", DeltaMillis}, {"X-Ms-Retry-After-Ms", DeltaMillis}}
 
-// retryAfter returns the wait that the headers ask for: the first that is more than
-// zero, else zero if one was told.
+// retryAfter returns the wait that the headers ask for. A finer one tells what
+// Retry-After says in whole seconds (the SDKs of OpenAI and Azure ask it first); where
+// they differ by more than that, the longest holds: each is a lower bound.
 func (c *clock) retryAfter(more []hint) (wait time.Duration, told bool) {
 	for _, list := range [...][]hint{more, hints[:]} {
 		for _, f := range list {
 			d, ok := c.hint(c.h[f.key], f.form)
-			if d > 0 {
-				return d, true
-			}
-			told = told || ok
+			wait, told = max(wait, d), told || ok
 		}
 	}
 	d, ok := c.hint(c.h["Retry-After"], Auto)
-	return d, ok || told
+	if rounded := d - wait; wait == 0 || rounded > time.Second {
+		wait = d
+	}
+	return wait, ok || told
 }
 
 // hint reads all values of a field and returns the largest that is valid. Retry-After

@@ -82,7 +82,8 @@ func TestRetryAfterOfSeveralHeaders(t *testing.T) {
 	}{
 		"largest of two lines":              {headers("Retry-After", "120", "Retry-After", "60"), 2 * time.Minute},
 		"milliseconds first":                {headers("Retry-After-Ms", "7200", "Retry-After", "8"), 7200 * time.Millisecond},
-		"Azure's name":                      {headers("X-Ms-Retry-After-Ms", "50", "Retry-After", "8"), 50 * time.Millisecond},
+		"Azure's name":                      {headers("X-Ms-Retry-After-Ms", "7850", "Retry-After", "8"), 7850 * time.Millisecond},
+		"two that contradict each other":    {headers("Retry-After-Ms", "1", "Retry-After", "60"), time.Minute},
 		"broken milliseconds fall through":  {headers("Retry-After-Ms", "NaN", "Retry-After", "3"), 3 * time.Second},
 		"negative milliseconds":             {headers("Retry-After-Ms", "-1", "Retry-After", "3"), 3 * time.Second},
 		"zero milliseconds fall through":    {headers("Retry-After-Ms", "0", "Retry-After", "3"), 3 * time.Second},
