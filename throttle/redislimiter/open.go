@@ -1,0 +1,186 @@
+package redislimiter
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// Options say how a limiter uses Redis. The zero value is good.
+type Options struct {
+	// Prefix begins all keys. Empty: "outlay". It must not contain a brace.
+	Prefix string
+	// Timeout bounds every command. Zero: 250 ms. A client that is not a *redis.Client
+	// should have ContextTimeoutEnabled set, or each command that gets no answer leaves a
+	// goroutine behind until the client's own time-outs.
+	Timeout time.Duration
+	// MaxQueue and MaxScopes are those of the [throttle.Bucket] in which calls of this
+	// process wait.
+	MaxQueue, MaxScopes int
+}
+
+// Limiter is a [throttle.Limiter] whose turns, gates, caps and effective rates are shared
+// through Redis by all who use the same prefix. It is safe for concurrent use, and one
+// goroutine of it listens until Close. It implements [throttle.Informer] and
+// [throttle.Tuner]; what it tells is what this process knows.
+type Limiter struct {
+	local   *throttle.Bucket
+	store   *store
+	scripts scripts
+	prefix  string
+	channel string
+	id      string
+
+	mu      sync.Mutex // guards all below
+	sets    map[string]*set
+	scopes  map[string]*scope
+	turns   map[uint64]*taken
+	seq     uint64
+	changed chan struct{} // closed when those who sleep must ask again
+
+	closing sync.Once
+	hearing *redis.PubSub
+	done    chan struct{}
+}
+
+var (
+	_ throttle.Limiter  = (*Limiter)(nil)
+	_ throttle.Owner    = (*Limiter)(nil)
+	_ throttle.Informer = (*Limiter)(nil)
+	_ throttle.Tuner    = (*Limiter)(nil)
+)
+
+// startBound bounds each command of New.
+const startBound = time.Second
+
+// New opens a limiter. It fails with an error that says what to do if the server is too
+// old, refuses scripts, or holds keys of another program under the prefix. The client
+// stays the caller's, who closes it after the limiter.
+func New(client redis.UniversalClient, o Options) (*Limiter, error) {
+	o.Prefix, o.Timeout = cmp.Or(o.Prefix, "outlay"), cmp.Or(o.Timeout, 250*time.Millisecond)
+	switch {
+	case client == nil:
+		return nil, errors.New("redislimiter: no client")
+	case strings.ContainsAny(o.Prefix, "{}"):
+		return nil, errors.New("redislimiter: Prefix must not contain braces, which are for the hash tag")
+	case o.Timeout < 0:
+		return nil, fmt.Errorf("redislimiter: Timeout: %v, want more than zero", o.Timeout)
+	}
+	l := &Limiter{
+		local: &throttle.Bucket{MaxQueue: o.MaxQueue, MaxScopes: o.MaxScopes},
+		store: newStore(client, max(o.Timeout, startBound)), scripts: newScripts(), prefix: o.Prefix, channel: o.Prefix + ":gates",
+		id: rand.Text()[:12], sets: map[string]*set{}, scopes: map[string]*scope{}, turns: map[uint64]*taken{},
+		changed: make(chan struct{}), done: make(chan struct{}),
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*startBound)
+	defer cancel()
+	if err := l.inspect(ctx); err != nil {
+		return nil, fmt.Errorf("redislimiter: %w", err)
+	}
+	l.store = newStore(client, o.Timeout)
+	l.hearing = client.Subscribe(context.Background(), l.channel)
+	go l.hear()
+	return l, nil
+}
+
+// inspect refuses servers that cannot keep the limits.
+func (l *Limiter) inspect(ctx context.Context) error {
+	var info string
+	err, _ := l.store.do(ctx, func(ctx context.Context) (err error) {
+		info, err = l.store.client.Info(ctx, "server").Result()
+		return err
+	})
+	if err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
+		return explain(err)
+	}
+	if v := field(info, "redis_version"); v != "" && older(v, 6, 2) {
+		return fmt.Errorf("%w: the server is Redis %s, at least 6.2 is needed", throttle.ErrUnavailable, v)
+	}
+	key := l.scopeKey("start", "start")
+	_, _, err = l.store.run(ctx, l.scripts.turn, []string{key}, 1, 0, 1, 1, 0)
+	return explain(err)
+}
+
+func field(info, name string) string {
+	for line := range strings.Lines(info) {
+		if v, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// older reports whether a version is before major.minor; one that cannot be read is not.
+func older(version string, major, minor int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	a, errA := strconv.Atoi(parts[0])
+	b, errB := strconv.Atoi(parts[1])
+	return errA == nil && errB == nil && (a < major || a == major && b < minor)
+}
+
+// explain says what to do about an error at the start.
+func explain(err error) error {
+	help := ""
+	switch {
+	case err == nil:
+		return nil
+	case redis.HasErrorPrefix(err, "NOPERM"):
+		help = "the user needs @scripting, @hash, @list, @string, @pubsub, @keyspace, info and time on the keys and channels of the prefix"
+	case redis.HasErrorPrefix(err, "NOAUTH"), redis.HasErrorPrefix(err, "WRONGPASS"):
+		help = "check user name and password of the client"
+	case strings.Contains(err.Error(), "WRONGTYPE"):
+		help = "keys of another program are under this prefix: choose another Prefix"
+	case redis.HasErrorPrefix(err, "MOVED"):
+		help = "the server is part of a cluster: use a cluster client"
+	case errors.Is(err, context.DeadlineExceeded):
+		help = "the server does not answer: check the address, and TLS on both sides"
+	}
+	if help == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, help)
+}
+
+// hear takes over the gates that other processes close, until Close.
+func (l *Limiter) hear() {
+	defer close(l.done)
+	for m := range l.hearing.Channel() {
+		l.heard(context.Background(), m.Payload)
+	}
+}
+
+// Close gives turns back that were taken in batches and not used. Those who wait still
+// get theirs, or an error.
+func (l *Limiter) Close() error {
+	var err error
+	l.closing.Do(func() {
+		err = l.hearing.Close()
+		<-l.done
+		l.mu.Lock()
+		var left []*batch
+		for _, s := range l.sets {
+			if s.batch != nil {
+				left = append(left, s.batch)
+				s.batch = nil
+			}
+		}
+		l.mu.Unlock()
+		for _, b := range left {
+			l.giveBack(&b.taken, b.left)
+		}
+	})
+	return err
+}

@@ -1,0 +1,168 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// ahead is how far in the future a turn may lie that is taken already.
+const ahead = time.Second
+
+// wait is one call on its way to a turn.
+type wait struct {
+	ask    *throttle.Ask
+	set    *set
+	latest time.Time // when it wants to start at the latest
+	byCtx  bool      // the context's deadline says so
+	queued bool      // OnQueue was called
+}
+
+// Wait implements [throttle.Limiter]. The call queues in this process first, by priority,
+// tenant and slots; then it asks Redis. If Redis does not answer in time the error wraps
+// [throttle.ErrUnavailable].
+func (l *Limiter) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, error) {
+	if err := ctx.Err(); err != nil {
+		return throttle.Turn{}, err
+	}
+	now := time.Now()
+	if l.store.refuses(now) {
+		return throttle.Turn{}, unavailable(errDown)
+	}
+	if err := a.Validate(); err != nil {
+		return throttle.Turn{}, err
+	}
+	s, early := l.prepare(a.Legs)
+	w := &wait{ask: &a, set: s, latest: now.Add(a.MaxWait)}
+	if d, ok := ctx.Deadline(); ok && d.Before(w.latest) {
+		w.latest, w.byCtx = d, true
+	}
+	mine := a
+	mine.Legs = append(slices.Clone(a.Legs), throttle.Leg{Key: s.hold})
+	mine.OnQueue = w.tell
+	turn, err := l.local.Wait(ctx, mine)
+	if err != nil {
+		return throttle.Turn{}, l.reason(err, s, a.Legs)
+	}
+	for _, c := range early {
+		err = errors.Join(err, l.sendCap(ctx, c, ""))
+	}
+	var t *taken
+	if err == nil {
+		t, err = l.shared(ctx, w)
+	}
+	if err != nil {
+		turn.Cancel()
+		return throttle.Turn{}, err
+	}
+	t.local = turn
+	return throttle.NewTurn(l, l.remember(t)), nil
+}
+
+// tell calls OnQueue, once.
+func (w *wait) tell(f throttle.Forecast) {
+	if w.queued {
+		return
+	}
+	w.queued = true
+	if w.ask.OnQueue != nil {
+		w.ask.OnQueue(f)
+	}
+}
+
+// reason puts right why a call was refused: what looks like a gate may be turns that
+// other processes took.
+func (l *Limiter) reason(err error, s *set, legs []throttle.Leg) error {
+	e, ok := errors.AsType[*throttle.WaitError](err)
+	if ok && e.Reason == throttle.ReasonGate && l.held(s) && !l.shut(legs) {
+		e.Reason = throttle.ReasonRate
+	}
+	return err
+}
+
+// held reports whether those behind are kept in the queue of this process.
+func (l *Limiter) held(s *set) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s != nil && s.heldTo.After(time.Now())
+}
+
+// shared takes a turn from Redis, or one of a batch that was taken before.
+func (l *Limiter) shared(ctx context.Context, w *wait) (*taken, error) {
+	for {
+		t, err := l.next(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil { // it came too early
+			continue
+		}
+		if time.Until(t.begin) <= 0 {
+			return t, nil
+		}
+		err = l.sleep(ctx, w, t.begin, throttle.ReasonRate, nil)
+		if err == nil && !l.shut(w.ask.Legs) {
+			return t, nil
+		}
+		l.giveBack(t, 1)
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// next asks for a turn. Of those who need the same scopes one asks at a time, the others
+// wait behind it, and mostly find turns that it took for them.
+func (l *Limiter) next(ctx context.Context, w *wait) (*taken, error) {
+	timer := time.NewTimer(max(0, time.Until(w.latest)) + l.store.timeout) // the line moves as fast as Redis answers
+	defer timer.Stop()
+	select {
+	case w.set.asking <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-timer.C:
+		return nil, w.refusal(throttle.ReasonRate, time.Time{})
+	}
+	changed := l.changes()
+	t, until, why, err := l.ask(ctx, w)
+	<-w.set.asking
+	if err != nil || t != nil {
+		return t, err
+	}
+	if until.After(w.latest) {
+		return nil, w.refusal(why, until)
+	}
+	return nil, l.sleep(ctx, w, until, why, changed)
+}
+
+func (w *wait) refusal(why throttle.Reason, at time.Time) error {
+	if w.byCtx {
+		why = throttle.ReasonDeadline
+	}
+	return &throttle.WaitError{Provider: w.ask.Legs[0].Key, Reason: why, RetryAt: at}
+}
+
+// sleep waits, and keeps those behind in the queue of this process meanwhile.
+func (l *Limiter) sleep(ctx context.Context, w *wait, until time.Time, why throttle.Reason, changed <-chan struct{}) error {
+	d := time.Until(until)
+	w.tell(throttle.Forecast{Start: until, Wait: max(0, d), Cause: why})
+	if d > 2*time.Millisecond && why == throttle.ReasonRate {
+		_ = l.local.Cap(ctx, throttle.Cap{Key: w.set.hold, Until: until}) // it fails on bad values only
+		l.mu.Lock()
+		w.set.heldTo = until
+		l.mu.Unlock()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,243 @@
+package redislimiter
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// scope is what this process knows of a key.
+type scope struct {
+	first string          // the leg whose slot it is in
+	rates []throttle.Rate // as last asked for or set
+	gate  time.Time       // when it opens
+	early []throttle.Cap  // that came before anybody asked, so that its slot was unknown
+}
+
+// set is the scopes that are asked for together.
+type set struct {
+	heldTo time.Time
+	hold   string // a scope of the local bucket that is closed while turns are due later
+	keys   []string
+	asking chan struct{}
+	batch  *batch
+	asked  time.Time // when Redis was asked last
+	last   int       // for how many turns
+}
+
+// holdPrefix begins the keys of scopes that exist in the local bucket only.
+const holdPrefix = "\x00"
+
+// maxKnown bounds what is remembered of keys; beyond, all is learnt again.
+const maxKnown = 200_000
+
+// prepare notes the legs of an ask. Caps that came before are due now.
+func (l *Limiter) prepare(legs []throttle.Leg) (s *set, early []throttle.Cap) {
+	id := setOf(legs)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.scopes) > maxKnown || len(l.sets) > maxKnown {
+		clear(l.scopes)
+		clear(l.sets)
+	}
+	s = l.sets[id]
+	if s == nil {
+		s = &set{hold: holdPrefix + id, asking: make(chan struct{}, 1)}
+		for i := range legs {
+			s.keys = append(s.keys, strings.Clone(legs[i].Key))
+		}
+		l.sets[id] = s
+	}
+	for i := range legs {
+		leg := &legs[i]
+		sc := l.scopes[leg.Key]
+		if sc == nil {
+			sc = &scope{rates: slices.Clone(leg.Rates)}
+			l.scopes[strings.Clone(leg.Key)] = sc
+		}
+		if sc.first == "" {
+			sc.first, early, sc.early = legs[0].Key, append(early, sc.early...), nil
+			sc.rates = slices.Clone(leg.Rates)
+		}
+		if !slices.Equal(sc.rates, leg.Rates) {
+			sc.rates = slices.Clone(leg.Rates)
+			l.change(leg.Key)
+		}
+	}
+	return s, early
+}
+
+// change lets those ask again who wait for a scope. The caller holds the lock.
+func (l *Limiter) change(key string) {
+	close(l.changed)
+	l.changed = make(chan struct{})
+	for _, s := range l.sets {
+		if slices.Contains(s.keys, key) {
+			_ = l.local.Cap(context.Background(), throttle.Cap{Key: s.hold, Reopen: true})
+			s.heldTo = time.Time{}
+		}
+	}
+}
+
+func (l *Limiter) changes() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
+}
+
+// present are the legs with the rates that hold now.
+func (l *Limiter) present(legs []throttle.Leg) []throttle.Leg {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	legs = slices.Clone(legs)
+	for i := range legs {
+		if sc := l.scopes[legs[i].Key]; sc != nil {
+			legs[i].Rates = sc.rates
+		}
+	}
+	return legs
+}
+
+// shut reports whether a gate of the legs is closed.
+func (l *Limiter) shut(legs []throttle.Leg) bool {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(legs, func(leg throttle.Leg) bool {
+		sc := l.scopes[leg.Key]
+		return sc != nil && sc.gate.After(now)
+	})
+}
+
+// closeLocal closes a gate in this process. Batches of it are void.
+func (l *Limiter) closeLocal(ctx context.Context, key string, until time.Time, cause throttle.Cause) {
+	_ = l.local.Cap(ctx, throttle.Cap{Key: key, Until: until, Cause: cause}) // it fails on bad values only
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sc := l.scopes[key]
+	if sc == nil {
+		sc = &scope{}
+		l.scopes[key] = sc
+	}
+	if until.After(sc.gate) {
+		sc.gate = until
+	}
+	for _, s := range l.sets {
+		if s.batch != nil && slices.Contains(s.keys, key) {
+			s.batch = nil
+		}
+	}
+}
+
+// openLocal opens a gate in this process.
+func (l *Limiter) openLocal(ctx context.Context, key string) {
+	_ = l.local.Cap(ctx, throttle.Cap{Key: key, Reopen: true})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sc := l.scopes[key]; sc != nil {
+		sc.gate = time.Time{}
+	}
+	l.change(key)
+}
+
+// Cap implements [throttle.Limiter]: it holds in this process at once, in Redis when it
+// returns, and in the other processes as soon as they hear of it or ask Redis next.
+func (l *Limiter) Cap(ctx context.Context, c throttle.Cap) error {
+	mine := c
+	t := l.find(c.Turn)
+	if t != nil {
+		mine.Turn = t.local
+	}
+	if err := l.local.Cap(ctx, mine); err != nil {
+		return err
+	}
+	if c.N == 0 && !c.Until.IsZero() && !c.Reopen {
+		l.closeLocal(ctx, c.Key, c.Until, c.Cause)
+	}
+	if c.Reopen {
+		l.openLocal(ctx, c.Key)
+	}
+	l.mu.Lock()
+	sc := l.scopes[c.Key]
+	if sc == nil || sc.first == "" {
+		if sc == nil {
+			sc = &scope{}
+			l.scopes[c.Key] = sc
+		}
+		c.Turn = throttle.Turn{}
+		if c.Reopen {
+			sc.early = nil
+		} else if len(sc.early) < 8 {
+			sc.early = append(sc.early, c)
+		}
+		l.mu.Unlock()
+		return nil
+	}
+	l.mu.Unlock()
+	return l.sendCap(ctx, c, grantOf(t, c.Key))
+}
+
+// grantOf is the count of turns of a scope with the turn, if it used it.
+func grantOf(t *taken, key string) string {
+	if t == nil {
+		return ""
+	}
+	for i := range t.legs {
+		if t.legs[i].Key == key {
+			return strconv.FormatUint(t.grant[i], 10)
+		}
+	}
+	return ""
+}
+
+// longest is how long a gate or a cap may last.
+const longest = 31 * 24 * time.Hour
+
+// sendCap tells Redis.
+func (l *Limiter) sendCap(ctx context.Context, c throttle.Cap, grant string) error {
+	send := func(what string, lasts time.Duration) error {
+		l.mu.Lock()
+		first := l.scopes[c.Key].first
+		l.mu.Unlock()
+		_, _, err := l.store.run(ctx, l.scripts.cap, []string{l.scopeKey(first, c.Key)}, what, c.N, lasts.Microseconds(), grant,
+			string(c.Cause), l.channel, l.id, url.QueryEscape(c.Key))
+		return err
+	}
+	if c.Reopen {
+		return send("reopen", 0)
+	}
+	var err error
+	if c.Slow {
+		err = send("slow", 0)
+	}
+	if lasts := min(time.Until(c.Until), longest); err == nil && lasts > 0 && !c.Until.IsZero() {
+		err = send("cap", lasts)
+	}
+	return err
+}
+
+// heard takes over what another process told: scope, what, for how long, sender, cause.
+func (l *Limiter) heard(ctx context.Context, message string) {
+	f := strings.SplitN(message, " ", 5)
+	if len(f) != 5 || f[4] == l.id {
+		return
+	}
+	key, err := url.QueryUnescape(f[0])
+	micros, errMicros := strconv.ParseInt(f[2], 10, 64)
+	if err != nil || errMicros != nil {
+		return
+	}
+	switch f[1] {
+	case "gate":
+		l.closeLocal(ctx, key, time.Now().Add(time.Duration(micros)*time.Microsecond), throttle.Cause(f[3]))
+	case "slow":
+		_ = l.local.Cap(ctx, throttle.Cap{Key: key, Slow: true})
+	case "reopen":
+		l.openLocal(ctx, key)
+	}
+}

@@ -1,0 +1,106 @@
+package redislimiter
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// server is a redis-server of its own, on loopback.
+type server struct {
+	addr, dir string
+	args      []string
+	process   *exec.Cmd
+	exited    chan struct{}
+}
+
+// startServer starts a server that keeps an append-only file, and stops it at the end.
+func startServer(t testing.TB, args ...string) *server {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "redis") // short, for sockets, and not named after the test
+	require.NoError(t, err)
+	s := &server{addr: freeAddr(t), dir: dir, args: args}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Cleanup(s.kill)
+	s.start(t)
+	return s
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// program finds a program of Redis. Without it the test is skipped, but never in CI.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil && os.Getenv("CI") == "true" {
+		t.Fatalf("%s is not installed", name)
+	}
+	if err != nil {
+		t.Skipf("NOT TESTED: %s is not installed (apt-get install redis-server)", name)
+	}
+	return path
+}
+
+func (s *server) start(t testing.TB) {
+	t.Helper()
+	host, port, err := net.SplitHostPort(s.addr)
+	require.NoError(t, err)
+	args := append([]string{"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", "everysec"}, s.args...)
+	s.run(t, program(t, "redis-server"), args...)
+}
+
+func (s *server) run(t testing.TB, path string, args ...string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(s.dir, "log"))
+	require.NoError(t, err)
+	defer log.Close()
+	s.process = exec.Command(path, args...)
+	s.process.Stdout, s.process.Stderr = log, log
+	require.NoError(t, s.process.Start())
+	exited := make(chan struct{})
+	s.exited = exited
+	process := s.process
+	go func() { _ = process.Wait(); close(exited) }()
+	c := redis.NewClient(&redis.Options{Addr: s.addr})
+	defer c.Close()
+	require.Eventually(t, func() bool { return c.Ping(context.Background()).Err() == nil }, 10*time.Second, 5*time.Millisecond,
+		"the server does not start")
+}
+
+// kill ends the process as a crash would.
+func (s *server) kill() {
+	if s.process == nil {
+		return
+	}
+	_ = s.process.Process.Kill()
+	<-s.exited
+	s.process = nil
+}
+
+// pause stops the process without closing its connections; the result continues it.
+func (s *server) pause(t testing.TB) (resume func()) {
+	t.Helper()
+	require.NoError(t, s.process.Process.Signal(syscall.SIGSTOP))
+	return func() { require.NoError(t, s.process.Process.Signal(syscall.SIGCONT)) }
+}
+
+func (s *server) client(t testing.TB) *redis.Client {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: 32})
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}

@@ -1,0 +1,170 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// store sends commands, each for a bounded time.
+type store struct {
+	client  redis.UniversalClient
+	timeout time.Duration
+	direct  bool // the client keeps to the deadline of a context
+
+	mu      sync.Mutex
+	down    bool
+	probeAt time.Time // while it is down: when one command tries again
+}
+
+// newStore binds the client to a time per command. The client's own options are left
+// alone: they may be meant for other uses.
+func newStore(client redis.UniversalClient, timeout time.Duration) *store {
+	s := &store{client: client, timeout: timeout}
+	switch c := client.(type) {
+	case *redis.Client:
+		bound := c.WithTimeout(timeout)
+		bound.Options().ContextTimeoutEnabled = true
+		s.client, s.direct = bound, true
+	case *redis.ClusterClient:
+		s.direct = c.Options().ContextTimeoutEnabled
+	}
+	return s
+}
+
+// refuses reports whether a command would not be sent now.
+func (s *store) refuses(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down && now.Before(s.probeAt)
+}
+
+// errDown: the last command got no answer, and it is too early to ask again.
+var errDown = errors.New("Redis does not answer")
+
+// run runs a script. All of its errors wrap throttle.ErrUnavailable; the command may have
+// been carried out nevertheless, unless sent is false.
+func (s *store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (reply []any, sent bool, err error) {
+	err, sent = s.do(ctx, func(ctx context.Context) (err error) {
+		reply, err = script.Run(ctx, s.client, keys, args...).Slice()
+		return err
+	})
+	return reply, sent, err
+}
+
+// do calls f, which sends commands, and returns when the time is over.
+func (s *store) do(ctx context.Context, f func(context.Context) error) (err error, sent bool) {
+	if !s.may(time.Now()) {
+		return unavailable(errDown), false
+	}
+	bound, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if s.direct {
+		err = f(bound)
+	} else {
+		err = apart(bound, f)
+	}
+	if err == nil {
+		s.answered(nil)
+		return nil, true
+	}
+	if ctx.Err() == nil {
+		s.answered(err)
+	}
+	return unavailable(err), true
+}
+
+// apart is for clients that do not look at the context: f ends later, alone.
+func apart(ctx context.Context, f func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func unavailable(err error) error {
+	return fmt.Errorf("%w: redis: %w", throttle.ErrUnavailable, err)
+}
+
+// may reports whether a command may be sent: all, but one per timeout while the store
+// is down.
+func (s *store) may(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.down {
+		return true
+	}
+	if now.Before(s.probeAt) {
+		return false
+	}
+	s.probeAt = now.Add(s.timeout)
+	return true
+}
+
+// answered notes whether the store works. An error that it told is an answer, but a
+// server that is loading, has no master or is no master is down.
+func (s *store) answered(err error) {
+	if err != nil && isAnswer(err) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = err != nil
+	if err != nil {
+		s.probeAt = time.Now().Add(s.timeout)
+	}
+}
+
+func isAnswer(err error) bool {
+	_, told := errors.AsType[redis.Error](err)
+	if !told {
+		return false
+	}
+	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "TRYAGAIN", "NOREPLICAS", "MISCONF"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// The values of a reply. Scripts of ours wrote them, so that a wrong one reads as zero.
+
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	}
+	return ""
+}
+
+func number(v any) int64 {
+	n, _ := strconv.ParseInt(text(v), 10, 64)
+	return n
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// at is the i-th value, or nil.
+func at(reply []any, i int) any {
+	if i < len(reply) {
+		return reply[i]
+	}
+	return nil
+}
