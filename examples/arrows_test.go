@@ -41,11 +41,14 @@ var edges = map[string][]string{
 
 // testEdges are further imports that the tests of a package may have.
 var testEdges = map[string][]string{
-	"throttle":              {"throttle/limitertest"},
-	"throttle/redislimiter": {"throttle/limitertest"},
-	"budget":                {"budget/ledgertest"},
-	"budget/sqliteledger":   {"budget/ledgertest"},
-	"budget/redisledger":    {"budget/ledgertest"},
+	"throttle":                {"throttle/limitertest"},
+	"throttle/redislimiter":   {"throttle/limitertest"},
+	"budget":                  {"budget/ledgertest"},
+	"budget/sqliteledger":     {"budget/ledgertest"},
+	"budget/redisledger":      {"budget/ledgertest"},
+	"transport/promtransport": {"budget/price", "throttle"},
+	"transport/statuspage":    {"budget/price", "throttle"},
+	"transport/oteltransport": {"budget/price", "throttle"},
 	// The parts are tried where they are joined, and compared with a bare limiter.
 	"transport": {"budget/price", "transport/vendortest", "golang.org/x/time"},
 }

@@ -1,0 +1,5 @@
+//go:build race
+
+package promtransport_test
+
+const raceEnabled = true

@@ -1,0 +1,92 @@
+package promtransport_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// promtool runs the tool of that name. Where it is missing the test is skipped, except
+// in continuous integration.
+func promtool(t *testing.T, args ...string) string {
+	t.Helper()
+	tool, err := exec.LookPath("promtool")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("promtool is missing: install the Debian package prometheus")
+		}
+		t.Skip("SKIPPED: promtool is missing: install the Debian package prometheus")
+	}
+	out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+func TestRules(t *testing.T) {
+	require.Contains(t, promtool(t, "check", "rules", "--lint=all", "--lint-fatal", "outlay.rules.yaml"), "26 rules found")
+	require.Contains(t, promtool(t, "test", "rules", "outlay.rules.test.yaml"), "SUCCESS")
+}
+
+var alert = regexp.MustCompile(`(?m)alert: (Outlay\w+),`)
+
+// A rule whose alert the tests do not expect is not tested.
+func TestEveryAlertIsExpectedSomewhere(t *testing.T) {
+	text, err := os.ReadFile("outlay.rules.yaml")
+	require.NoError(t, err)
+	tests, err := os.ReadFile("outlay.rules.test.yaml")
+	require.NoError(t, err)
+	alerts := alert.FindAllStringSubmatch(string(text), -1)
+	require.Len(t, alerts, 15)
+	for _, a := range alerts {
+		require.True(t, bytes.Contains(tests, []byte(a[1])), "no test expects %s", a[1])
+	}
+}
+
+func dashboardQueries(t *testing.T) (queries []string) {
+	t.Helper()
+	text, err := os.ReadFile("dashboard.json")
+	require.NoError(t, err)
+	var d struct {
+		UID    string
+		Panels []struct {
+			Type, Title string
+			Targets     []struct{ Expr string }
+		}
+		Annotations struct{ List []struct{ Expr string } }
+	}
+	require.NoError(t, json.Unmarshal(text, &d))
+	require.Equal(t, "outlay", d.UID)
+	for _, p := range d.Panels {
+		require.True(t, p.Type == "row" || len(p.Targets) > 0, "%s has no query", p.Title)
+		for _, q := range p.Targets {
+			queries = append(queries, q.Expr)
+		}
+	}
+	for _, a := range d.Annotations.List {
+		queries = append(queries, a.Expr)
+	}
+	require.Greater(t, len(queries), 30)
+	return queries
+}
+
+func TestDashboardParses(t *testing.T) {
+	fill := strings.NewReplacer("$provider", "maps", "$budget", "sms-day", "$one_budget", "sms-day")
+	var rules strings.Builder
+	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
+	queries := dashboardQueries(t)
+	for i, q := range queries {
+		fmt.Fprintf(&rules, "  - {record: 'panel:query:%d', expr: %q}\n", i, fill.Replace(q))
+	}
+	require.NotContains(t, rules.String(), "$")
+	file := filepath.Join(t.TempDir(), "dashboard.rules.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(rules.String()), 0o600))
+	require.Contains(t, promtool(t, "check", "rules", file), fmt.Sprintf("%d rules found", len(queries)))
+}
