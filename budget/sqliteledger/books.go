@@ -86,7 +86,7 @@ func (s *span) sums(oldest string) (total sums) {
 // page is a row of the table win: the totals of one window, or of one bucket.
 type page struct {
 	id      int64
-	account string
+	account *account
 	key     string
 	ends    time.Time // when it counts no more
 	sums
@@ -170,10 +170,14 @@ func (b *books) account(name string) *account {
 	if a == nil || b.err != nil {
 		return nil
 	}
+	b.accounts[name] = a // its pages need it
 	if current != 0 {
 		a.current = b.span(a, b.window(current))
+		b.verify(a.current.page() != nil, "budget", name)
 	}
-	b.accounts[name] = a
+	if b.err != nil {
+		return nil
+	}
 	return a
 }
 
@@ -201,25 +205,27 @@ func (b *books) span(a *account, w budget.Window) *span {
 	return sp
 }
 
-// page reads a page by its id. There is one copy of each in memory.
+// page reads a page by its id. There is one copy of each in memory. It has no account
+// only if b.err says why.
 func (b *books) page(id int64) *page {
 	if p := b.pages[id]; p != nil {
 		return p
 	}
-	p := &page{id: id}
+	p, name, sound := &page{id: id}, "", false
 	b.query(func(s *sqlite3.Stmt) {
-		p.account, p.key = s.ColumnText(0), s.ColumnText(1)
-		p.ends = instant(s, 2)
+		name, p.key, p.ends = s.ColumnText(0), s.ColumnText(1), instant(s, 2)
 		p.sums = sums{
 			settled: budget.Amount(s.ColumnInt64(3)), presumed: budget.Amount(s.ColumnInt64(4)),
 			held: budget.Amount(s.ColumnInt64(5)), overrun: budget.Amount(s.ColumnInt64(6)),
 			floor: budget.Amount(s.ColumnInt64(7)), open: s.ColumnInt64(8), unknown: s.ColumnInt64(9),
 		}
 		p.fired, p.trend = s.ColumnInt(10), parseTrend(s.ColumnText(11))
-		b.verify(p.crc() == s.ColumnInt64(12), "window", p.key)
+		sound = p.crc() == s.ColumnInt64(12)
 	}, `SELECT name, key, ends, settled, presumed, held, overrun, floor, open_holds, presumed_holds, fired, trend, win.crc
 		FROM win JOIN budget ON budget.id=win.budget WHERE win.id=?`, id)
+	b.verify(sound, "window", p.key)
 	b.pages[id] = p
+	p.account = b.account(name)
 	return p
 }
 

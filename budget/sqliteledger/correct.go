@@ -230,6 +230,9 @@ func (b *books) correct(c *call, a budget.Amount, by budget.By) {
 			was.unknown = 1
 		}
 		p, change := b.page(leg.win), share(leg.held, leg.unit, o).minus(was)
+		if b.err != nil {
+			return
+		}
 		b.change(p, change)
 		b.entry(o, &holdRow{id: c.id, provider: c.providerID}, p, change, by.Who)
 		b.alert(p)

@@ -117,7 +117,9 @@ func classify(err error) Fault {
 		return Busy
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, syscall.EISDIR):
 		return Foreign
-	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, errBooks):
+	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, errBooks),
+		// Our statements are right: if they fail, the file's schema or rows are not.
+		errors.Is(err, sqlite3.ERROR), errors.Is(err, sqlite3.CONSTRAINT), errors.Is(err, sqlite3.MISMATCH):
 		return Corrupt
 	default:
 		return IO

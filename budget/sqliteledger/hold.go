@@ -278,7 +278,7 @@ func (b *books) open(c *charge) *page {
 }
 
 func (b *books) addPage(a *account, bud budget.Budget, sp *span) *page {
-	p := &page{account: a.budget.Name, key: sp.ID, ends: ends(bud, sp.Window)}
+	p := &page{account: a, key: sp.ID, ends: ends(bud, sp.Window)}
 	p.id = b.insert(`INSERT INTO win(budget, key, oldest, start, "end", ends) VALUES(?,?,?,?,?,?)`,
 		a.id, p.key, sp.Oldest, sp.Start.UnixMilli(), sp.End.UnixMilli(), p.ends.UnixMilli())
 	b.pages[p.id] = p

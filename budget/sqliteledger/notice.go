@@ -20,7 +20,7 @@ type notice struct {
 
 // alert notes the thresholds that were crossed in the window of a page.
 func (b *books) alert(p *page) {
-	a := b.account(p.account)
+	a := p.account
 	spent, fired := b.spent(a, p)
 	for _, percent := range a.budget.Alerts {
 		if percent <= fired || spent < threshold(a.limit(), percent) {
@@ -68,8 +68,8 @@ type mark struct{ spent, next budget.Amount }
 func (b *books) marks(failed error) map[int64]*mark {
 	marks := make(map[int64]*mark, len(b.touched))
 	for _, p := range b.touched {
-		if a := b.account(p.account); failed == nil && a != nil {
-			marks[p.id] = b.mark(a, p)
+		if failed == nil {
+			marks[p.id] = b.mark(p.account, p)
 		}
 	}
 	_ = b.take() // without a mark a threshold is told a little later

@@ -151,7 +151,7 @@ func (b *books) fill(u *budget.Unresolved) {
 	}
 	u.State = h.state
 	for _, l := range b.legsOf(h) {
-		u.Legs = append(u.Legs, budget.UnresolvedLeg{Budget: b.account(l.page.account).budget.Label, Window: l.page.key,
+		u.Legs = append(u.Legs, budget.UnresolvedLeg{Budget: l.page.account.budget.Label, Window: l.page.key,
 			Unit: l.unit, Amount: cost(l.held, l.unit, h.present())})
 	}
 }

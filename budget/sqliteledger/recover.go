@@ -44,7 +44,11 @@ func (b *books) presumeAll(owner int64) {
 		if h == nil {
 			return // b.err says why
 		}
-		_, _ = b.end(h, b.legsOf(h), budget.Outcome{Why: "owner died"}, "")
+		legs := b.legsOf(h)
+		if b.err != nil {
+			return
+		}
+		_, _ = b.end(h, legs, budget.Outcome{Why: "owner died"}, "")
 	}
 	if len(ids) > 0 {
 		b.notices = append(b.notices, notice{Notice: budget.Notice{Kind: budget.NoticeRecovery, Holds: len(ids)}})

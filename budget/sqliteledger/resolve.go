@@ -72,18 +72,18 @@ type legRow struct {
 	held budget.Amount
 }
 
-// legsOf reads the legs of a hold.
+// legsOf reads the legs of a hold; none if b.err says why.
 func (b *books) legsOf(h *holdRow) []legRow {
-	legs := make([]legRow, 0, h.legs)
+	legs := make([]legRow, 0, min(max(h.legs, 0), 16))
 	b.query(func(s *sqlite3.Stmt) {
 		p := b.page(s.ColumnInt64(0))
-		legs = append(legs, legRow{page: p, held: budget.Amount(s.ColumnInt64(1))})
+		if p.account != nil {
+			legs = append(legs, legRow{p, p.account.budget.Unit, budget.Amount(s.ColumnInt64(1))})
+		}
 	}, `SELECT win, held FROM entry WHERE id BETWEEN ? AND ?`, h.first, h.first+h.legs-1)
 	b.verify(int64(len(legs)) == h.legs, "hold", h.id.String())
-	for i := range legs {
-		if a := b.account(legs[i].page.account); a != nil {
-			legs[i].unit = a.budget.Unit
-		}
+	if b.err != nil {
+		return nil
 	}
 	return legs
 }
@@ -95,9 +95,12 @@ func (b *books) sameHold(h budget.Hold) (bool, error) {
 		return false, b.err
 	}
 	legs := b.legsOf(row)
+	if b.err != nil {
+		return false, b.err
+	}
 	same := len(legs) == len(h.Legs) && row.provider == b.provider(h.Provider) && row.flags == flags(h)
 	for i := 0; same && i < len(legs); i++ {
-		same = legs[i].held == h.Legs[i].Amount && legs[i].page.account == h.Legs[i].Budget.Name
+		same = legs[i].held == h.Legs[i].Amount && legs[i].page.account.budget.Name == h.Legs[i].Budget.Name
 	}
 	if !same {
 		return false, fmt.Errorf("%w: hold %v was another one", budget.ErrConflict, h.ID)
@@ -119,6 +122,9 @@ func (b *books) resolve(id budget.HoldID, o budget.Outcome, who string) (budget.
 		return budget.Report{}, err
 	}
 	legs := b.legsOf(h)
+	if b.err != nil {
+		return budget.Report{}, b.err
+	}
 	if !news {
 		_, over := counts(legs, h.present())
 		return budget.Report{Overrun: over}, b.err
@@ -237,14 +243,14 @@ func (b *books) saveHold(h *holdRow, ref string) {
 func (b *books) entry(o budget.Outcome, h *holdRow, p *page, by sums, who string) {
 	b.lastEntry++
 	b.exec(`INSERT INTO entry(id, at, kind, budget, win, provider, boot, seq, settled, presumed, held, overrun, floor, who, why, ref)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, b.lastEntry, b.now.UnixMilli(), o.State.String(), b.account(p.account).id, p.id,
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, b.lastEntry, b.now.UnixMilli(), o.State.String(), p.account.id, p.id,
 		h.provider, int64(h.id.Boot), int64(h.id.Seq), int64(by.settled), int64(by.presumed), int64(by.held),
 		int64(by.overrun), int64(by.floor), who, o.Why, o.Ref)
 }
 
 // trend counts what a hold turned out to cost when it first ended.
 func (b *books) trend(l legRow, was, o budget.Outcome) {
-	a := b.account(l.page.account)
+	a := l.page.account
 	if was.State != budget.StateHeld || o.State == budget.StateVoided || a.current == nil {
 		return
 	}
@@ -263,6 +269,9 @@ func (b *books) settle(w waiting) {
 	}
 	o := *w.outcome
 	h.note(o, b.now)
+	if b.err != nil {
+		return
+	}
 	if fits(legs, was, o) != nil || !b.endLive(h, o.Ref) {
 		_, _ = b.resolve(w.id, o, "") // b.err fails the group
 		return

@@ -142,9 +142,12 @@ func (b *books) adjust(d TotalDifference, by budget.By) {
 		return
 	}
 	p, change := b.page(d.win), sums{settled: d.Rest, presumed: -d.forgotten}
+	if b.err != nil {
+		return
+	}
 	b.change(p, change)
 	b.lastEntry++
 	b.exec(`INSERT INTO entry(id, at, kind, budget, win, provider, settled, presumed, who, why) VALUES(?,?,'adjusted',?,?,?,?,?,?,?)`,
-		b.lastEntry, b.now.UnixMilli(), b.account(p.account).id, p.id, d.provider, int64(change.settled), int64(change.presumed), by.Who, by.Why)
+		b.lastEntry, b.now.UnixMilli(), p.account.id, p.id, d.provider, int64(change.settled), int64(change.presumed), by.Who, by.Why)
 	b.alert(p)
 }
