@@ -94,9 +94,38 @@ func (b *Bucket) Wait(ctx context.Context, a Ask) (Turn, error) {
 	}
 	b.mu.Unlock()
 	if a.OnQueue != nil {
-		a.OnQueue(f)
+		b.tell(a.OnQueue, f, w)
 	}
 	return b.await(ctx, w)
+}
+
+// tell calls the hook of one who waits. If the hook does not come back, nobody will take
+// the turn.
+func (b *Bucket) tell(onQueue func(Forecast), f Forecast, w *waiter) {
+	back := false
+	defer func() {
+		if !back {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.giveUp(w)
+			b.recycle(w)
+		}
+	}()
+	onQueue(f)
+	back = true
+}
+
+// giveUp takes a waiter out of the queue, or gives the turn back that it was granted in
+// the same moment.
+func (b *Bucket) giveUp(w *waiter) {
+	now := b.tickOf(b.clock())
+	switch {
+	case w.turn != 0:
+		b.cancel(w.turn, now)
+	case w.err == nil:
+		b.leave(w, now)
+		b.run(now)
+	}
 }
 
 // await sleeps until the waiter has its turn, is refused, or gives up.
@@ -114,14 +143,7 @@ func (b *Bucket) await(ctx context.Context, w *waiter) (Turn, error) {
 		err = w.err
 	}
 	if gone != nil {
-		now := b.tickOf(b.clock())
-		switch {
-		case id != 0: // granted in the same moment, but nobody takes it
-			b.cancel(id, now)
-		case err == nil:
-			b.leave(w, now)
-			b.run(now)
-		}
+		b.giveUp(w)
 		id, err = 0, gone
 	}
 	b.recycle(w)

@@ -73,10 +73,15 @@ func (b *Bucket) tighten(s *scope, c Cap, now, closed int64) {
 		}
 		return
 	}
-	base := b.grantsAt(s, c.Turn)
-	n := turnCap{end: end, wallEnd: wallEnd, from: now, base: base, until: base + uint64(c.N), cause: c.Cause}
+	base, ordered := b.grantsAt(s, c.Turn)
+	n := turnCap{end: end, wallEnd: wallEnd, from: now, base: base, until: base + uint64(c.N), told: s.grants, cause: c.Cause}
 	switch old := x.cap; {
 	case old.end == 0:
+		x.cap = n
+	case ordered && base > old.told && end > old.end:
+		// The answer to a turn that started after the old cap was told, for a window that
+		// ends later: the provider's newer word. A window that slides would else keep its
+		// first count for ever.
 		x.cap = n
 	case max(old.end, n.end)-min(old.end, n.end) <= sameWindow:
 		if n.until < old.until {

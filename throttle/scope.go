@@ -55,6 +55,7 @@ type turnCap struct {
 	end, wallEnd int64
 	from         int64
 	base, until  uint64 // grant counts
+	told         uint64 // the grant count when the provider said so
 	cause        Cause
 }
 

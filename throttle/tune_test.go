@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,5 +76,50 @@ func TestForecastTakesNothing(t *testing.T) {
 		_, err = b.Forecast(ask)
 		require.Error(t, err)
 		require.Zero(t, b.Stats("api").Queue)
+	})
+}
+
+func TestAHookThatPanicsLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewBucket()
+		ask := Ask{Legs: []Leg{{Key: "api", Slots: 1}}, MaxWait: time.Minute}
+		one, err := b.Wait(t.Context(), ask)
+		require.NoError(t, err)
+		boom := ask
+		boom.OnQueue = func(Forecast) { panic("hook") }
+		require.PanicsWithValue(t, "hook", func() { _, _ = b.Wait(t.Context(), boom) })
+		one.Done()
+		_, err = b.Wait(t.Context(), ask)
+		require.NoError(t, err)
+	})
+}
+
+func TestADeadlineInTheFarFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithDeadline(t.Context(), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))
+		defer cancel()
+		b := NewBucket()
+		for range 2 {
+			_, err := b.Wait(ctx, Ask{Legs: []Leg{{Key: "api", Rates: []Rate{PerSecond(1)}}}, MaxWait: time.Minute})
+			require.NoError(t, err)
+		}
+	})
+}
+
+// A provider that always says "5 more within a second" is not starved of calls, and one
+// that counts fixed windows gets what each of them allows.
+func TestStatedLimitsOfSlidingWindowsDoNotStarve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, start := NewBucket(), time.Now()
+		ask := Ask{Legs: []Leg{{Key: "api", Rates: []Rate{PerSecond(10)}}}, MaxWait: time.Minute}
+		sent := 0
+		for time.Since(start) < 10*time.Second {
+			turn, err := b.Wait(t.Context(), ask)
+			require.NoError(t, err)
+			sent++
+			require.NoError(t, b.Cap(t.Context(), Cap{Key: "api", N: 5, Until: time.Now().Add(time.Second), Cause: CauseRemaining, Turn: turn}))
+			turn.Done()
+		}
+		require.GreaterOrEqual(t, sent, 99)
 	})
 }

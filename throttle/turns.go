@@ -154,18 +154,18 @@ func (x *extra) release(now int64) {
 
 // grantsAt is the number of turns of the scope that had started with t, or all up to
 // now if t is unknown or did not use the scope.
-func (b *Bucket) grantsAt(s *scope, t Turn) uint64 {
+func (b *Bucket) grantsAt(s *scope, t Turn) (n uint64, known bool) {
 	if t.owner != Owner(b) {
-		return s.grants
+		return s.grants, false
 	}
 	e := b.turns.get(t.id)
 	if e == nil {
-		return s.grants
+		return s.grants, false
 	}
 	for _, h := range e.shares() {
 		if h.s == s {
-			return h.grant
+			return h.grant, true
 		}
 	}
-	return s.grants
+	return s.grants, false
 }

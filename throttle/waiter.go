@@ -72,7 +72,7 @@ func (b *Bucket) bound(ctx context.Context, w *waiter, maxWait time.Duration, no
 	w.alarm.when = w.latest
 	if d, ok := ctx.Deadline(); ok {
 		left := int64(d.Sub(b.timeOf(now)))
-		if at := now + left - 1; at < w.latest {
+		if at := later(now, left-1); at < w.latest {
 			w.latest, w.deadline = at, true
 			w.alarm.when = at - min(int64(leaveEarly), left/10)
 		}
