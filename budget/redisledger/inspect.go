@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,11 +14,7 @@ import (
 
 // inspect refuses servers that cannot keep the books, and notes what makes them unsafe.
 func (l *Ledger) inspect(ctx context.Context) error {
-	var info string
-	err, _ := l.store.do(ctx, func(ctx context.Context) (err error) {
-		info, err = l.store.client.Info(ctx, "server").Result()
-		return err
-	})
+	info, _, err := do(ctx, l.store, func(ctx context.Context) (string, error) { return l.store.client.Info(ctx, "server").Result() })
 	if err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
 		return explain(err)
 	}
@@ -37,22 +32,18 @@ func (l *Ledger) inspect(ctx context.Context) error {
 }
 
 // faults says by what settings the server may lose books.
-func (l *Ledger) faults(ctx context.Context) (faults []string) {
-	var mu sync.Mutex
-	look := func(ctx context.Context, c redis.Cmdable) error {
-		set, err := c.ConfigGet(ctx, "*").Result()
-		mu.Lock()
-		defer mu.Unlock()
-		faults = append(faults, unsafe(set, err)...)
-		return nil
-	}
-	_, _ = l.store.do(ctx, func(ctx context.Context) error {
+func (l *Ledger) faults(ctx context.Context) []string {
+	set, _, err := do(ctx, l.store, func(ctx context.Context) (map[string]string, error) {
 		if c, ok := l.store.client.(*redis.ClusterClient); ok {
-			return c.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error { return look(ctx, c) })
+			master, err := c.MasterForKey(ctx, l.keys.generation)
+			if err != nil {
+				return nil, err
+			}
+			return master.ConfigGet(ctx, "*").Result()
 		}
-		return look(ctx, l.store.client)
+		return l.store.client.ConfigGet(ctx, "*").Result()
 	})
-	return faults
+	return unsafe(set, err)
 }
 
 func unsafe(set map[string]string, err error) (faults []string) {

@@ -110,11 +110,8 @@ func (l *Ledger) presumeOf(ctx context.Context, owner string) (found int, err er
 }
 
 // members are the first of a sorted set.
-func (l *Ledger) members(ctx context.Context, key string, n int64) (ids []string, err error) {
-	err, _ = l.store.do(ctx, func(ctx context.Context) (err error) {
-		ids, err = l.store.client.ZRange(ctx, key, 0, n-1).Result()
-		return err
-	})
+func (l *Ledger) members(ctx context.Context, key string, n int64) ([]string, error) {
+	ids, _, err := do(ctx, l.store, func(ctx context.Context) ([]string, error) { return l.store.client.ZRange(ctx, key, 0, n-1).Result() })
 	return ids, err
 }
 
@@ -126,7 +123,9 @@ func (l *Ledger) presumeHold(ctx context.Context, owner, member string) (ok, gon
 		h, err = l.fetch(ctx, id)
 	}
 	if !valid || errors.Is(err, budget.ErrUnknownHold) {
-		err, _ = l.store.do(ctx, func(ctx context.Context) error { return l.store.client.ZRem(ctx, l.keys.holds(owner), member).Err() })
+		_, _, err = do(ctx, l.store, func(ctx context.Context) (int64, error) {
+			return l.store.client.ZRem(ctx, l.keys.holds(owner), member).Result()
+		})
 		return false, true, err
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // that a cluster keeps them in one slot; braces in later parts do not count.
 type keys struct {
 	generation, owners, frozen, presumed, unattributed, log string
-	base                                                   string
+	base                                                    string
 }
 
 func newKeys(prefix, name string) keys {

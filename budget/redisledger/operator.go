@@ -93,14 +93,13 @@ func (l *Ledger) listed(ctx context.Context) (all []redis.Z, err error) {
 		keys = append(keys, l.keys.holds(o))
 	}
 	for _, key := range keys {
-		err, _ = l.store.do(ctx, func(ctx context.Context) error {
-			z, err := l.store.client.ZRangeWithScores(ctx, key, 0, -1).Result()
-			all = append(all, z...)
-			return err
+		z, _, err := do(ctx, l.store, func(ctx context.Context) ([]redis.Z, error) {
+			return l.store.client.ZRangeWithScores(ctx, key, 0, -1).Result()
 		})
 		if err != nil {
 			return nil, err
 		}
+		all = append(all, z...)
 	}
 	slices.SortStableFunc(all, func(a, b redis.Z) int { return int(a.Score) - int(b.Score) })
 	return all, nil
@@ -111,11 +110,7 @@ func (l *Ledger) unresolved(ctx context.Context, m redis.Z) (u budget.Unresolved
 	if !valid || id.Boot == l.boot && id.Seq > 1<<63 { // an allowance
 		return u, false, nil
 	}
-	var v []any
-	err, _ = l.store.do(ctx, func(ctx context.Context) (err error) {
-		v, err = l.store.client.HMGet(ctx, l.keys.hold(id), "legs", "windows", "state", "amount", "ref").Result()
-		return err
-	})
+	v, err := l.fields(ctx, l.keys.hold(id), "legs", "windows", "state", "amount", "ref")
 	if err != nil {
 		return u, false, err
 	}
@@ -144,11 +139,7 @@ func (l *Ledger) unresolved(ctx context.Context, m redis.Z) (u budget.Unresolved
 
 // named reads the label and the unit of a budget.
 func (l *Ledger) named(ctx context.Context, name string) (label, unit string, err error) {
-	var v []any
-	err, _ = l.store.do(ctx, func(ctx context.Context) (err error) {
-		v, err = l.store.client.HMGet(ctx, l.keys.account(name), "label", "what").Result()
-		return err
-	})
+	v, err := l.fields(ctx, l.keys.account(name), "label", "what")
 	if label = text(at(v, 0)); label == "" {
 		label = name
 	}

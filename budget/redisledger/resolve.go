@@ -186,11 +186,7 @@ func (l *Ledger) wait(h *open, o budget.Outcome) bool {
 
 // fetch reads a hold that is not in flight here.
 func (l *Ledger) fetch(ctx context.Context, id budget.HoldID) (*open, error) {
-	var v []any
-	err, _ := l.store.do(ctx, func(ctx context.Context) (err error) {
-		v, err = l.store.client.HMGet(ctx, l.keys.hold(id), "legs", "windows", "owner").Result()
-		return err
-	})
+	v, err := l.fields(ctx, l.keys.hold(id), "legs", "windows", "owner")
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +195,12 @@ func (l *Ledger) fetch(ctx context.Context, id budget.HoldID) (*open, error) {
 		return nil, fmt.Errorf("%w: %v", budget.ErrUnknownHold, id)
 	}
 	return &open{id: id, provider: provider, contents: text(at(v, 0)), owner: text(at(v, 2)), legs: legs}, nil
+}
+
+// fields reads some of a hash.
+func (l *Ledger) fields(ctx context.Context, key string, names ...string) ([]any, error) {
+	v, _, err := do(ctx, l.store, func(ctx context.Context) ([]any, error) { return l.store.client.HMGet(ctx, key, names...).Result() })
+	return v, err
 }
 
 // send brings an outcome to the store.

@@ -104,4 +104,3 @@ func (s *server) client(t testing.TB) *redis.Client {
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
-

@@ -95,11 +95,7 @@ func New(client redis.UniversalClient, o Options) (*Limiter, error) {
 
 // inspect refuses servers that cannot keep the limits.
 func (l *Limiter) inspect(ctx context.Context) error {
-	var info string
-	err, _ := l.store.do(ctx, func(ctx context.Context) (err error) {
-		info, err = l.store.client.Info(ctx, "server").Result()
-		return err
-	})
+	info, _, err := do(ctx, l.store, func(ctx context.Context) (string, error) { return l.store.client.Info(ctx, "server").Result() })
 	if err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
 		return explain(err)
 	}

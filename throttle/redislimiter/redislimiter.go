@@ -36,6 +36,11 @@ func (l *Limiter) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, erro
 		return throttle.Turn{}, err
 	}
 	s, early := l.prepare(a.Legs)
+	for _, c := range early {
+		if err := l.sendCap(ctx, c, ""); err != nil {
+			return throttle.Turn{}, err
+		}
+	}
 	w := &wait{ask: &a, set: s, latest: now.Add(a.MaxWait)}
 	if d, ok := ctx.Deadline(); ok && d.Before(w.latest) {
 		w.latest, w.byCtx = d, true
@@ -47,13 +52,7 @@ func (l *Limiter) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, erro
 	if err != nil {
 		return throttle.Turn{}, l.reason(err, s, a.Legs)
 	}
-	for _, c := range early {
-		err = errors.Join(err, l.sendCap(ctx, c, ""))
-	}
-	var t *taken
-	if err == nil {
-		t, err = l.shared(ctx, w)
-	}
+	t, err := l.shared(ctx, w)
 	if err != nil {
 		turn.Cancel()
 		return throttle.Turn{}, err

@@ -162,24 +162,25 @@ func (l *Limiter) Cap(ctx context.Context, c throttle.Cap) error {
 	if c.Reopen {
 		l.openLocal(ctx, c.Key)
 	}
-	l.mu.Lock()
-	sc := l.scopes[c.Key]
-	if sc == nil || sc.first == "" {
-		if sc == nil {
-			sc = &scope{}
-			l.scopes[c.Key] = sc
-		}
-		c.Turn = throttle.Turn{}
-		if c.Reopen {
-			sc.early = nil
-		} else if len(sc.early) < 8 {
-			sc.early = append(sc.early, c)
-		}
-		l.mu.Unlock()
-		return nil
-	}
-	l.mu.Unlock()
+	l.early(c)
 	return l.sendCap(ctx, c, grantOf(t, c.Key))
+}
+
+// early keeps a cap of a scope that nobody asked for: it is sent as if the scope were a
+// first leg, and once more when its slot is known.
+func (l *Limiter) early(c throttle.Cap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sc := l.scopes[c.Key]
+	switch {
+	case sc == nil:
+		l.scopes[c.Key] = &scope{early: []throttle.Cap{c}}
+	case sc.first != "":
+	case c.Reopen:
+		sc.early = nil
+	case len(sc.early) < 8:
+		sc.early = append(sc.early, c)
+	}
 }
 
 // grantOf is the count of turns of a scope with the turn, if it used it.
@@ -202,7 +203,10 @@ const longest = 31 * 24 * time.Hour
 func (l *Limiter) sendCap(ctx context.Context, c throttle.Cap, grant string) error {
 	send := func(what string, lasts time.Duration) error {
 		l.mu.Lock()
-		first := l.scopes[c.Key].first
+		first := c.Key
+		if sc := l.scopes[c.Key]; sc != nil && sc.first != "" {
+			first = sc.first
+		}
 		l.mu.Unlock()
 		_, _, err := l.store.run(ctx, l.scripts.cap, []string{l.scopeKey(first, c.Key)}, what, c.N, lasts.Microseconds(), grant,
 			string(c.Cause), l.channel, l.id, url.QueryEscape(c.Key))

@@ -52,44 +52,48 @@ var errDown = errors.New("Redis does not answer")
 // run runs a script. All of its errors wrap throttle.ErrUnavailable; the command may have
 // been carried out nevertheless, unless sent is false.
 func (s *store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (reply []any, sent bool, err error) {
-	err, sent = s.do(ctx, func(ctx context.Context) (err error) {
-		reply, err = script.Run(ctx, s.client, keys, args...).Slice()
-		return err
-	})
-	return reply, sent, err
+	return do(ctx, s, func(ctx context.Context) ([]any, error) { return script.Run(ctx, s.client, keys, args...).Slice() })
 }
 
 // do calls f, which sends commands, and returns when the time is over.
-func (s *store) do(ctx context.Context, f func(context.Context) error) (err error, sent bool) {
+func do[T any](ctx context.Context, s *store, f func(context.Context) (T, error)) (v T, sent bool, err error) {
 	if !s.may(time.Now()) {
-		return unavailable(errDown), false
+		return v, false, unavailable(errDown)
 	}
 	bound, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if s.direct {
-		err = f(bound)
+		v, err = f(bound)
 	} else {
-		err = apart(bound, f)
+		v, err = apart(bound, f)
 	}
 	if err == nil {
 		s.answered(nil)
-		return nil, true
+		return v, true, nil
 	}
 	if ctx.Err() == nil {
 		s.answered(err)
 	}
-	return unavailable(err), true
+	return v, true, unavailable(err)
 }
 
 // apart is for clients that do not look at the context: f ends later, alone.
-func apart(ctx context.Context, f func(context.Context) error) error {
-	done := make(chan error, 1)
-	go func() { done <- f(ctx) }()
+func apart[T any](ctx context.Context, f func(context.Context) (T, error)) (T, error) {
+	type result struct {
+		v   T
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := f(ctx)
+		done <- result{v, err}
+	}()
 	select {
-	case err := <-done:
-		return err
+	case r := <-done:
+		return r.v, r.err
 	case <-ctx.Done():
-		return ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }
 

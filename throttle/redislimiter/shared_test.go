@@ -1,0 +1,394 @@
+package redislimiter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// rounds is how often to repeat something: more if OUTLAY_PROVE is set.
+func rounds(usual, prove int) int {
+	if os.Getenv("OUTLAY_PROVE") != "" {
+		return prove
+	}
+	return usual
+}
+
+func leg(key string, r ...throttle.Rate) throttle.Leg { return throttle.Leg{Key: key, Rates: r} }
+
+func now(t testing.TB, l throttle.Limiter, legs ...throttle.Leg) (throttle.Turn, error) {
+	return l.Wait(t.Context(), throttle.Ask{Legs: legs})
+}
+
+func reasonOf(t testing.TB, err error) throttle.Reason {
+	t.Helper()
+	var e *throttle.WaitError
+	require.ErrorAs(t, err, &e)
+	return e.Reason
+}
+
+// starts lets each limiter take turns from n goroutines until the time is over, and
+// returns when they started.
+func starts(t testing.TB, d time.Duration, n int, a throttle.Ask, limiters ...*Limiter) []time.Time {
+	var mu sync.Mutex
+	var all []time.Time
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	for _, l := range limiters {
+		for range n {
+			wg.Go(func() {
+				for {
+					turn, err := l.Wait(ctx, a)
+					at := time.Now()
+					if err != nil {
+						return
+					}
+					turn.Done()
+					mu.Lock()
+					all = append(all, at)
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	wg.Wait()
+	slices.SortFunc(all, time.Time.Compare)
+	return all
+}
+
+func TestProcessesShareOneRate(t *testing.T) {
+	client := startServer(t).client(t)
+	limiters := []*Limiter{open(t, client), open(t, client), open(t, client)}
+	for _, r := range []throttle.Rate{throttle.PerSecond(40), throttle.PerSecond(400)} {
+		a := throttle.Ask{Legs: []throttle.Leg{leg(fmt.Sprint("p", r.N), r)}, MaxWait: time.Minute}
+		begin := time.Now()
+		n := len(starts(t, 2*time.Second, 8, a, limiters...))
+		passed := time.Since(begin).Seconds()
+		require.LessOrEqual(t, float64(n), float64(r.N)*passed+1, "at %d/s", r.N)
+		require.GreaterOrEqual(t, float64(n), 0.8*float64(r.N)*2, "at %d/s", r.N)
+	}
+}
+
+func TestProcessesShareOneStrictWindow(t *testing.T) {
+	client := startServer(t).client(t)
+	limiters := []*Limiter{open(t, client), open(t, client), open(t, client)}
+	r := throttle.Rate{N: 10, Per: 500 * time.Millisecond, Strict: true}
+	a := throttle.Ask{Legs: []throttle.Leg{leg("p", r), leg("p/s", throttle.PerSecond(1000))}, MaxWait: time.Minute}
+	all := starts(t, 3*time.Second, 4, a, limiters...)
+	require.GreaterOrEqual(t, len(all), 40, "of about 60")
+	late := 5 * time.Millisecond // a goroutine may start a little after its turn
+	for i := r.N; i < len(all); i++ {
+		require.GreaterOrEqual(t, all[i].Sub(all[i-r.N]), r.Per-late, "turn %d", i)
+	}
+}
+
+func TestLastTurnHasOneWinner(t *testing.T) {
+	client := startServer(t).client(t)
+	a, b := open(t, client), open(t, client)
+	for i := range rounds(50, 1000) {
+		var passed atomic.Int64
+		var wg sync.WaitGroup
+		for _, l := range []*Limiter{a, b} {
+			wg.Go(func() {
+				_, err := now(t, l, leg(fmt.Sprint("p", i), throttle.PerHour(1)), leg(fmt.Sprint("s", i), throttle.PerHour(1)))
+				if err == nil {
+					passed.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, int64(1), passed.Load())
+	}
+}
+
+func TestClosedGateStopsOtherProcesses(t *testing.T) {
+	client := startServer(t).client(t)
+	a, b := open(t, client), open(t, client)
+	var delays []time.Duration
+	for i := range rounds(100, 1000) {
+		key := fmt.Sprint("p", i)
+		for _, l := range []*Limiter{a, b} {
+			turn, err := now(t, l, leg(key))
+			require.NoError(t, err)
+			turn.Done()
+		}
+		require.NoError(t, a.Cap(t.Context(), throttle.Cap{Key: key, Until: time.Now().Add(time.Hour), Cause: throttle.CauseThrottled}))
+		begin := time.Now()
+		require.Eventually(t, func() bool {
+			st := b.Stats(key)
+			return !st.Scopes[0].GateUntil.IsZero()
+		}, 2*time.Second, 200*time.Microsecond)
+		delays = append(delays, time.Since(begin))
+		_, err := now(t, b, leg(key))
+		require.Equal(t, throttle.ReasonGate, reasonOf(t, err))
+	}
+	slices.Sort(delays)
+	p99 := delays[len(delays)*99/100]
+	t.Logf("a gate is heard of after %v in the median, %v at p99", delays[len(delays)/2], p99)
+	require.Less(t, p99, 100*time.Millisecond)
+}
+
+func TestClosedGateIsSeenWithoutMessages(t *testing.T) {
+	client := startServer(t).client(t)
+	a, b := open(t, client), open(t, client)
+	require.NoError(t, b.hearing.Unsubscribe(t.Context()))
+	fast := throttle.Rate{N: 1000, Per: time.Second, Burst: 10}
+	ask := throttle.Ask{Legs: []throttle.Leg{leg("p", fast)}, MaxWait: time.Minute}
+	starts(t, 300*time.Millisecond, 2, ask, b) // it takes batches by now
+	require.NoError(t, a.Cap(t.Context(), throttle.Cap{Key: "p", Until: time.Now().Add(time.Hour)}))
+	closed := time.Now()
+	all := starts(t, 3*time.Second, 2, ask, b)
+	last := closed
+	if len(all) > 0 {
+		last = all[len(all)-1]
+	}
+	require.LessOrEqual(t, last.Sub(closed), batchLasts)
+	_, err := now(t, b, leg("p", fast))
+	require.Equal(t, throttle.ReasonGate, reasonOf(t, err))
+}
+
+func TestOperatorOpensGateEverywhere(t *testing.T) {
+	client := startServer(t).client(t)
+	a, b := open(t, client), open(t, client)
+	_, err := now(t, b, leg("p"))
+	require.NoError(t, err)
+	require.NoError(t, a.Cap(t.Context(), throttle.Cap{Key: "p", Until: time.Now().Add(time.Hour)}))
+	_, err = now(t, a, leg("p"))
+	require.Equal(t, throttle.ReasonGate, reasonOf(t, err))
+	require.Eventually(t, func() bool { return !b.Stats("p").Scopes[0].GateUntil.IsZero() }, 5*time.Second, time.Millisecond)
+	_, err = now(t, b, leg("p"))
+	require.Equal(t, throttle.ReasonGate, reasonOf(t, err))
+	waited := make(chan error, 1)
+	queued := make(chan struct{})
+	go func() {
+		_, err := b.Wait(t.Context(), throttle.Ask{Legs: []throttle.Leg{leg("p")}, MaxWait: 2 * time.Hour, OnQueue: func(throttle.Forecast) { close(queued) }})
+		waited <- err
+	}()
+	<-queued
+	require.NoError(t, a.Cap(t.Context(), throttle.Cap{Key: "p", Reopen: true}))
+	select {
+	case err := <-waited:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("still closed")
+	}
+}
+
+func TestGateBeforeTheFirstCall(t *testing.T) {
+	client := startServer(t).client(t)
+	a := open(t, client)
+	require.NoError(t, a.Cap(t.Context(), throttle.Cap{Key: "p/s", Until: time.Now().Add(time.Hour)}))
+	_, err := now(t, a, leg("p"), leg("p/s"))
+	require.Equal(t, throttle.ReasonGate, reasonOf(t, err))
+	_, err = now(t, a, leg("p"), leg("p/other"))
+	require.NoError(t, err)
+}
+
+func TestCapCountsTurnsOfAllProcesses(t *testing.T) {
+	client := startServer(t).client(t)
+	a, b := open(t, client), open(t, client)
+	first, err := now(t, a, leg("p"))
+	require.NoError(t, err)
+	_, err = now(t, b, leg("p"))
+	require.NoError(t, err)
+	require.NoError(t, a.Cap(t.Context(), throttle.Cap{Key: "p", N: 3, Until: time.Now().Add(time.Hour), Turn: first}))
+	passed := 0
+	for range 4 {
+		for _, l := range []*Limiter{a, b} {
+			if _, err := now(t, l, leg("p")); err == nil {
+				passed++
+			}
+		}
+	}
+	require.LessOrEqual(t, passed, 2, "one of three was taken before the cap was known")
+	require.GreaterOrEqual(t, passed, 1)
+}
+
+func TestUnusedTurnsOfBatchesComeBack(t *testing.T) {
+	client := startServer(t).client(t)
+	a, b := open(t, client), open(t, client)
+	r := throttle.Rate{N: 6000, Per: time.Minute, Burst: 100} // 100 a second: batches of five
+	for range 4 {
+		turn, err := now(t, a, leg("p", r))
+		require.NoError(t, err)
+		turn.Done()
+	}
+	a.mu.Lock()
+	left := a.sets["p"].batch.left
+	a.mu.Unlock()
+	require.Positive(t, left)
+	level := func() int {
+		n, err := client.HGet(t.Context(), a.scopeKey("p", "p"), "level60000000").Int()
+		require.NoError(t, err)
+		return n
+	}
+	before := level()
+	require.NoError(t, a.Close())
+	require.GreaterOrEqual(t, level(), before+left*1_000_000)
+	_, err := now(t, b, leg("p", r))
+	require.NoError(t, err)
+}
+
+func TestAdjustedWeightsCountInRedis(t *testing.T) {
+	client := startServer(t).client(t)
+	a, b := open(t, client), open(t, client)
+	heavy := leg("p", throttle.Rate{N: 1, Per: time.Hour, Burst: 10})
+	heavy.Weight = 8
+	turn, err := now(t, a, heavy)
+	require.NoError(t, err)
+	_, err = now(t, b, heavy)
+	require.Equal(t, throttle.ReasonRate, reasonOf(t, err))
+	a.Adjust(turn, "p", 1)
+	_, err = now(t, b, heavy)
+	require.NoError(t, err)
+}
+
+func TestUnavailableInTime(t *testing.T) {
+	s := startServer(t)
+	l, err := New(s.client(t), Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	_, err = now(t, l, leg("p", throttle.PerSecond(1000)))
+	require.NoError(t, err)
+	resume := s.pause(t)
+	begin := time.Now()
+	_, err = now(t, l, leg("q", throttle.PerSecond(1000)))
+	took := time.Since(begin)
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	require.Greater(t, took, 200*time.Millisecond)
+	require.Less(t, took, time.Second)
+	begin = time.Now()
+	_, err = now(t, l, leg("q", throttle.PerSecond(1000)))
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	require.Less(t, time.Since(begin), 100*time.Millisecond, "the next does not wait")
+	resume()
+	require.Eventually(t, func() bool {
+		_, err := now(t, l, leg("q", throttle.PerSecond(1000)))
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond, "it comes back by itself")
+	s.kill()
+	_, err = now(t, l, leg("r"))
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	s.start(t)
+	require.Eventually(t, func() bool { _, err := now(t, l, leg("r")); return err == nil }, 10*time.Second, 10*time.Millisecond)
+}
+
+// wrapped hides that the client is a *redis.Client, so that nothing of it is known.
+type wrapped struct{ redis.UniversalClient }
+
+func TestUnknownClientIsBounded(t *testing.T) {
+	s := startServer(t)
+	l, err := New(wrapped{s.client(t)}, Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	resume := s.pause(t)
+	begin := time.Now()
+	_, err = now(t, l, leg("p"))
+	took := time.Since(begin)
+	resume()
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	require.Less(t, took, time.Second)
+}
+
+func TestScriptsComeBackAfterFlush(t *testing.T) {
+	s := startServer(t)
+	client := s.client(t)
+	l := open(t, client)
+	_, err := now(t, l, leg("p", throttle.PerHour(1)))
+	require.NoError(t, err)
+	require.NoError(t, client.ScriptFlush(t.Context()).Err())
+	_, err = now(t, l, leg("q", throttle.PerHour(1)))
+	require.NoError(t, err)
+	require.NoError(t, client.FlushAll(t.Context()).Err())
+	_, err = now(t, l, leg("r", throttle.PerHour(1)))
+	require.NoError(t, err)
+}
+
+func TestEveryKeyExpires(t *testing.T) {
+	client := startServer(t).client(t)
+	l := open(t, client)
+	turn, err := now(t, l, leg("p", throttle.PerHour(1)), leg("p/{a} b\n", throttle.Rate{N: 5, Per: time.Minute, Strict: true}))
+	require.NoError(t, err)
+	turn.Cancel()
+	require.NoError(t, l.Cap(t.Context(), throttle.Cap{Key: "p", Until: time.Now().Add(time.Hour), Slow: true}))
+	keys, err := client.Keys(t.Context(), "*").Result()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(keys), 3)
+	for _, k := range keys {
+		require.Positive(t, client.PTTL(t.Context(), k).Val(), k)
+		require.Regexp(t, `^outlay:\{(p|start)\}:[!-~]+$`, k)
+	}
+}
+
+func TestRefusalWritesNothing(t *testing.T) {
+	client := startServer(t).client(t)
+	a, b := open(t, client), open(t, client)
+	legs := []throttle.Leg{leg("p", throttle.Rate{N: 1, Per: time.Hour, Burst: 5}), leg("p/s", throttle.PerHour(1))}
+	_, err := now(t, a, legs...)
+	require.NoError(t, err)
+	before := client.HGetAll(t.Context(), a.scopeKey("p", "p")).Val()
+	_, err = now(t, b, legs...)
+	require.Equal(t, throttle.ReasonRate, reasonOf(t, err))
+	require.Equal(t, before, client.HGetAll(t.Context(), a.scopeKey("p", "p")).Val())
+}
+
+func TestStartSaysWhatIsWrong(t *testing.T) {
+	s := startServer(t)
+	client := s.client(t)
+	ctx := t.Context()
+	require.NoError(t, client.Do(ctx, "ACL", "SETUSER", "weak", "on", ">se-cret", "~*", "&*", "+@all", "-eval", "-evalsha").Err())
+	require.NoError(t, client.Set(ctx, "other:{start}:scope:start", "1", 0).Err())
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	for name, c := range map[string]struct {
+		redis redis.Options
+		o     Options
+		want  string
+	}{
+		"no scripts":     {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret"}, Options{}, "@scripting"},
+		"wrong password": {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret-2"}, Options{}, "password of the client"},
+		"foreign keys":   {redis.Options{Addr: s.addr}, Options{Prefix: "other"}, "choose another Prefix"},
+		"nobody there":   {redis.Options{Addr: gone.Addr().String()}, Options{}, "refused"},
+		"braces":         {redis.Options{Addr: s.addr}, Options{Prefix: "a{b}"}, "braces"},
+		"bad time-out":   {redis.Options{Addr: s.addr}, Options{Timeout: -1}, "Timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.redis.MaxRetries = -1
+			client := redis.NewClient(&c.redis)
+			defer client.Close()
+			_, err := New(client, c.o)
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "se-cret")
+		})
+	}
+	_, err = New(nil, Options{})
+	require.ErrorContains(t, err, "no client")
+}
+
+func TestFallbackServesDuringAnOutage(t *testing.T) {
+	s := startServer(t)
+	l, err := New(s.client(t), Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	f := throttle.Fallback(l, throttle.NewBucket())
+	s.kill()
+	_, err = now(t, f, leg("p", throttle.PerSecond(10)))
+	assert.NoError(t, err)
+	require.True(t, f.(interface{ Degraded() bool }).Degraded())
+	require.False(t, errors.Is(err, throttle.ErrUnavailable))
+}
