@@ -11,6 +11,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/sqliteledger"
 )
 
 // block is a fenced part of the README. Comments that readers do not see, on the line
@@ -49,6 +52,7 @@ var importPaths = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os",
 	"slog": "log/slog", "testing": "testing", "time": "time", "url": "net/url",
 	"budget": module + "/budget", "dialect": module + "/transport/dialect", "price": module + "/budget/price", "provider": module + "/transport/provider",
+	"redisledger": module + "/budget/redisledger", "redislimiter": module + "/throttle/redislimiter", "sqliteledger": module + "/budget/sqliteledger",
 	"throttle": module + "/throttle", "transport": module + "/transport", "vendortest": module + "/transport/vendortest",
 }
 
@@ -128,19 +132,52 @@ func TestREADMECommands(t *testing.T) {
 		case strings.HasPrefix(c, "go mod "): // run by TestREADMESnippets
 		case strings.HasPrefix(c, "go test ") && strings.Contains(c, "-bench "):
 			pattern := regexp.MustCompile(strings.Trim(between(c, "-bench ", " "), "'"))
-			assert.True(t, hasBenchmark(t, words[len(words)-1], pattern), c)
+			assert.True(t, hasFunction(t, words[len(words)-1], "Benchmark", pattern), c)
+		case strings.HasPrefix(c, "go test -run "):
+			assert.True(t, hasFunction(t, words[len(words)-1], "Test", regexp.MustCompile(words[3])), c)
 		default:
 			assert.Fail(t, "a command that nobody tries", c)
 		}
 	}
 }
 
-// hasBenchmark reports whether a folder has a benchmark whose name fits.
-func hasBenchmark(t *testing.T, folder string, pattern *regexp.Regexp) bool {
+// The bookkeeper's questions are put to a ledger by the shell that the README names.
+func TestREADMEQuestions(t *testing.T) {
+	shell, err := exec.LookPath("sqlite3")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("sqlite3 is missing: make deps installs it")
+		}
+		t.Skip("SKIPPED: sqlite3 is missing; make deps installs it")
+	}
+	file := t.TempDir() + "/spend.db"
+	ledger, err := sqliteledger.Open(file)
+	require.NoError(t, err)
+	day := budget.PerDay(budget.Unit)
+	day.Name = "sms-day"
+	for seq := range uint64(2) {
+		id := budget.HoldID{Boot: 1, Seq: seq + 1}
+		_, err = ledger.Hold(t.Context(), budget.Hold{ID: id, Provider: "sms", Legs: []budget.Leg{{Budget: day, Amount: budget.MustParse("0.25")}}})
+		require.NoError(t, err)
+		_, err = ledger.Resolve(t.Context(), id, []budget.Outcome{budget.Settled(budget.MustParse("0.2")), {Ref: "SM1"}}[seq])
+		require.NoError(t, err)
+	}
+	require.NoError(t, ledger.SetLimit(t.Context(), "sms-day", 2*budget.Unit, budget.By{Who: "maria", Why: "campaign"}))
+	require.NoError(t, ledger.Close())
+	text, err := os.ReadFile(root + "/README.md")
+	require.NoError(t, err)
+	out := run(t, root, shell, file, "\n"+between(string(text), "```sql\n", "```"))
+	for _, answer := range []string{"sms-day|", "|0.2|0.25|USD", "|SM1|0.25|USD|", "|maria|campaign"} {
+		assert.Contains(t, out, answer)
+	}
+}
+
+// hasFunction reports whether a folder has a test or benchmark whose name fits.
+func hasFunction(t *testing.T, folder, kind string, pattern *regexp.Regexp) bool {
 	t.Helper()
 	for _, s := range sources(t) {
 		for _, f := range s.functions() {
-			if "./"+s.dir == folder && strings.HasPrefix(f.Name.Name, "Benchmark") && pattern.MatchString(f.Name.Name) {
+			if "./"+s.dir == folder && strings.HasPrefix(f.Name.Name, kind) && pattern.MatchString(f.Name.Name) {
 				return true
 			}
 		}

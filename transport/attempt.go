@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/transport/dialect"
 )
@@ -29,8 +28,6 @@ type attempt struct {
 	meter   io.Writer
 	cost    costFunc
 	pending bool
-	amount  budget.Amount // what cost told
-	known   bool
 	// asked is the wait that the provider asked for, if it did.
 	asked   time.Duration
 	wire    *wireTrace
