@@ -34,7 +34,7 @@ func (l *Ledger) keeper(ctx context.Context) {
 // comes, and presumes what the dead held.
 func (l *Ledger) beat(ctx context.Context) error {
 	k := &l.keys
-	for range rounds {
+	for range tries {
 		gen := l.generation()
 		reply, _, err := l.store.run(ctx, l.scripts.beat,
 			[]string{k.generation, k.writes(l.id), k.owners, k.holds(l.id), k.presumed}, gen.id, gen.writes, l.id, ownerAlive.Milliseconds())

@@ -57,7 +57,7 @@ func (l *Ledger) holdAway(h *budget.Hold, charges []charge, err error) (budget.R
 // land books what was granted while the store was away, before anything else; false if
 // the store does not take it.
 func (l *Ledger) land(ctx context.Context) bool {
-	for range rounds {
+	for range tries {
 		l.mu.Lock()
 		if len(l.away) == 0 {
 			l.mu.Unlock()

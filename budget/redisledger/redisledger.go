@@ -23,13 +23,13 @@ func (l *Ledger) Hold(ctx context.Context, h budget.Hold) (budget.Report, error)
 	return l.tell(report), err
 }
 
-// rounds bounds how often one operation is tried again with what a reply told: the
+// tries bounds how often one operation is tried again with what a reply told: the
 // server's time, the current window, a new generation.
-const rounds = 8
+const tries = 8
 
 func (l *Ledger) holdNow(ctx context.Context, h budget.Hold) (budget.Report, error) {
 	charges := make([]charge, len(h.Legs))
-	for range rounds {
+	for range tries {
 		if err := l.prepare(ctx, &h, charges); err != nil {
 			return l.holdAway(&h, charges, err)
 		}
@@ -50,7 +50,7 @@ func (l *Ledger) holdNow(ctx context.Context, h budget.Hold) (budget.Report, err
 			return l.holdAway(&h, charges, err)
 		}
 	}
-	return budget.Report{}, unavailable(fmt.Errorf("the books changed %d times while a hold was taken", rounds))
+	return budget.Report{}, unavailable(fmt.Errorf("the books changed %d times while a hold was taken", tries))
 }
 
 // check refuses what is no hold, without a look at the store.

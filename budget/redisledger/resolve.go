@@ -205,7 +205,7 @@ func (l *Ledger) fields(ctx context.Context, key string, names ...string) ([]any
 
 // send brings an outcome to the store.
 func (l *Ledger) send(ctx context.Context, e *late) (budget.Report, error) {
-	for range rounds {
+	for range tries {
 		gen := l.generation()
 		reply, _, err := l.runResolve(ctx, gen, e)
 		if err != nil {
@@ -216,7 +216,7 @@ func (l *Ledger) send(ctx context.Context, e *late) (budget.Report, error) {
 			return report, err
 		}
 	}
-	return budget.Report{}, unavailable(fmt.Errorf("the books changed %d times while a hold was resolved", rounds))
+	return budget.Report{}, unavailable(fmt.Errorf("the books changed %d times while a hold was resolved", tries))
 }
 
 func (l *Ledger) runResolve(ctx context.Context, gen generation, e *late) ([]any, bool, error) {

@@ -46,7 +46,7 @@ local over, delta, money, late = ZERO, ZERO, false, state == 'p'
 for i = 1, legs do
   local leg = {
     name = ARGV[a], held = num(ARGV[a + 1]), unit = ARGV[a + 2], id = ARGV[a + 3], ends = tonumber(ARGV[a + 4]),
-    windows = tonumber(ARGV[a + 5]), account = KEYS[k], first = k,
+    windows = tonumber(ARGV[a + 5]), account = KEYS[k],
   }
   leg.key = KEYS[k + leg.windows]
   leg.before = was == 'h' and leg.held or cost(leg.held, leg.unit, was, wasAmount)
@@ -64,7 +64,12 @@ for i = 1, legs do
       for _, f in ipairs({'s', 'p', 'h', 'over', 'floor'}) do w[f] = larger(ZERO, w[f]) end
       w.open, w.unknown = math.max(0, w.open), math.max(0, w.unknown)
     end
-    leg.window = w
+    leg.window, leg.spent, leg.fired = w, ZERO, w.fired
+    leg.acc = redis.call('HMGET', leg.account, 'alerts', 'limit', 'override', 't', 't1', 'n1', 'b1', 't2', 'n2', 'b2', 't3', 'n3', 'b3')
+    for j = k + 1, k + leg.windows - 1 do
+      local o = redis.call('HMGET', KEYS[j], 's', 'p', 'fired')
+      leg.spent, leg.fired = add(leg.spent, add(num(o[1]), num(o[2]))), math.max(leg.fired, tonumber(o[3] or '0'))
+    end
   end
   plan[i] = leg
   a, k = a + LEG, k + 1 + leg.windows
@@ -79,11 +84,11 @@ end
 -- What the budget used lately: Trend of package budget.
 local SPANS = {900000, 3600000, 86400000}
 local function trend(leg)
-  local f = redis.call('HMGET', leg.account, 't', 't1', 'n1', 'b1', 't2', 'n2', 'b2', 't3', 'n3', 'b3')
-  local set = {'t', tonumber(f[1] or '0') + (is == 's' and 1 or 0)}
+  local f = leg.acc
+  local set = {'t', tonumber(f[4] or '0') + (is == 's' and 1 or 0)}
   for i, span in ipairs(SPANS) do
-    local slot, old = math.floor(NOW / span), tonumber(f[i * 3 - 1] or '0')
-    local now, past = num(f[i * 3]), num(f[i * 3 + 1])
+    local slot, old = math.floor(NOW / span), tonumber(f[i * 3 + 2] or '0')
+    local now, past = num(f[i * 3 + 3]), num(f[i * 3 + 4])
     if slot == old + 1 then now, past = ZERO, now elseif slot > old then now, past = ZERO, ZERO else slot = old end
     for _, v in ipairs({'t' .. i, slot, 'n' .. i, str(add(now, leg.after)), 'b' .. i, str(past)}) do set[#set + 1] = v end
   end
@@ -92,13 +97,9 @@ end
 
 -- Thresholds that settled and presumed together reached for the first time.
 local function alert(i, leg)
-  local acc = redis.call('HMGET', leg.account, 'alerts', 'limit', 'override')
+  local acc = leg.acc
   if not acc[1] or acc[1] == '' then return end
-  local spent, fired = add(leg.window.s, leg.window.p), leg.window.fired
-  for j = leg.first + 1, leg.first + leg.windows - 1 do
-    local w = redis.call('HMGET', KEYS[j], 's', 'p', 'fired')
-    spent, fired = add(spent, add(num(w[1]), num(w[2]))), math.max(fired, tonumber(w[3] or '0'))
-  end
+  local spent, fired = add(leg.spent, add(leg.window.s, leg.window.p)), leg.fired
   local limit = acc[3] or acc[2]
   for percent in string.gmatch(acc[1], '%d+') do
     local p = tonumber(percent)

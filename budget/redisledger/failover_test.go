@@ -1,0 +1,43 @@
+package redisledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/ledgertest"
+)
+
+func TestConformanceOnACluster(t *testing.T) {
+	ledgertest.Run(t, subject(startCluster(t)))
+}
+
+func TestConformanceThroughSentinel(t *testing.T) {
+	ledgertest.Run(t, subject(startSentinel(t).client))
+}
+
+func TestFailover(t *testing.T) {
+	s := startSentinel(t)
+	l := open1(t, s.client, Options{Timeout: quick, beat: 50 * time.Millisecond})
+	spend(t, l, month(), "4")
+	flying := take(t, l, month(), "1")
+	replica := s.replica.client(t)
+	require.Eventually(t, func() bool {
+		return replica.Exists(t.Context(), l.keys.hold(flying)).Val() == 1
+	}, 10*time.Second, 5*time.Millisecond)
+	s.part(t)
+	spend(t, l, month(), "2")
+	lost := take(t, l, month(), "1.5")
+	s.master.kill()
+	_, err := l.Resolve(t.Context(), flying, budget.Settled(budget.MustParse("0.5")))
+	require.NoError(t, err, "it waits in memory")
+	eventually(t, l, month(), "settled 6.5 presumed 0 held 1.5")
+	report, err := l.Hold(t.Context(), holdOf(month(), "2.01"))
+	require.Equal(t, 8*budget.Unit, refused(t, err).Used)
+	require.Contains(t, reasons(report), "acknowledged writes are lost")
+	_, err = l.Resolve(t.Context(), lost, budget.Settled(budget.Unit))
+	require.NoError(t, err)
+	eventually(t, l, month(), "settled 7.5 presumed 0 held 0")
+}
