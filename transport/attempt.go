@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/transport/dialect"
 )
 
@@ -33,21 +32,6 @@ type attempt struct {
 	wire    *wireTrace
 	cancel  context.CancelFunc // ends the context of the attempt, if it has one
 	resends int                // by net/http below us
-}
-
-// scratch is the memory of one call, used again when nothing needs it any more: Base,
-// the ledger and net/http's goroutines are never given a pointer into it, and the end
-// of a body that still needs the call keeps it from the pool. The limiter has queue only
-// while it is asked.
-type scratch struct {
-	call  call
-	queue func(throttle.Forecast)
-}
-
-func newScratch() any {
-	s := new(scratch)
-	s.queue = func(f throttle.Forecast) { s.call.queued(f) }
-	return s
 }
 
 // release ends the context of the attempt, once its body is done.

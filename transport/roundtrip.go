@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -56,76 +55,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// call is one RoundTrip on its way.
-type call struct {
-	t   *Transport
-	p   *provider
-	req *http.Request
-	ctx context.Context
-	id  CallID
-	rec *recorder
-
-	start, now time.Time // begin of the call, last reading of the clock
-	priority   throttle.Priority
-	tenant     string
-	maxWait    time.Duration
-	waited     time.Duration // in the queue and at gates
-	turnWait   time.Duration // ... of the attempt under way
-	left       time.Duration // ... without getting a turn
-	holdBegan  time.Time     // only read if somebody is told
-	delayed    time.Duration // between attempts
-	waitedFor  throttle.Reason
-
-	legs    []throttle.Leg
-	quote   budget.Quote
-	budgets []budget.Leg
-	legBuf  [2]budget.Leg
-
-	attempt  int // of the attempt under way, from 1
-	attempts int // allowed in all
-	nested   bool
-	key      string      // idempotency key of all attempts
-	header   http.Header // replaces the request's if we add to it
-	turn     throttle.Turn
-	holdID   budget.HoldID
-	holding  bool // the hold is open
-	turning  bool // the turn is open
-	sent     bool // the attempt under way was handed to Base
-	sentAny  bool // some attempt may have been written
-	unknown  bool // some attempt's outcome is unknown
-	done     bool // finished or refused
-	bodyOurs bool // nobody took the request's body yet
-	queuedUp bool // the attempt had to wait for its turn
-	kept     bool // the end of the body needs the call
-
-	cost    budget.Amount // of the attempts resolved so far
-	current *attempt      // the one under way
-	first   attempt
-	scratch *scratch
-	after   context.Context // see books
-	lastErr error           // of an attempt that is repeated
-	last    *http.Response  // the provider's last answer, its body in memory
-	back    *ownBackoff     // waits between attempts without a gate
-}
-
-func (t *Transport) newCall(p *provider, req *http.Request) *call {
-	s := t.scratches.Get().(*scratch)
-	c := &s.call
-	c.t, c.p, c.req, c.ctx, c.scratch = t, p, req, req.Context(), s
-	c.start = time.Now()
-	c.now, c.bodyOurs = c.start, true
-	c.id = CallID{t.boot, t.calls.Add(1)}
-	return c
-}
-
-// books is the context of what closes the books: a caller who leaves must not stop it.
-func (c *call) books() context.Context {
-	if c.after == nil {
-		c.after = context.WithoutCancel(c.ctx)
-	}
-	return c.after
-}
-
 // prepare asks the configuration what it says of the request: where it queues, what an
 // attempt may cost and which budgets pay for it.
 func (c *call) prepare() error {
@@ -151,15 +80,6 @@ func (c *call) price() error {
 	c.budgets, err = c.p.budgetLegs(c.legBuf[:0], c.req, q)
 	c.rec.call(func(i *CallInfo) { i.Quote = q })
 	return err
-}
-
-// monitored lets a refusal of a provider that is only monitored pass.
-func (c *call) monitored(err error) error {
-	if err == nil || !c.p.Monitor {
-		return err
-	}
-	c.wouldRefuse(err)
-	return nil
 }
 
 // peek refuses what the ledger refused a moment ago, without asking it again: a hot
@@ -333,40 +253,6 @@ func (c *call) stopped(refusal error) error {
 }
 
 var errAnswerGone = errors.New("the answer was too long or too slow to keep, and the call may not be repeated")
-
-// leave ends every call. If it ends by a panic, of Base or of a hook, its books are
-// closed here.
-func (c *call) leave() {
-	if !c.done {
-		c.abandon()
-	}
-	if s, t := c.scratch, c.t; !c.kept {
-		s.call = call{}
-		t.scratches.Put(s)
-	}
-}
-
-func (c *call) abandon() {
-	if c.holding {
-		o := budget.Voided("not_sent")
-		if c.sent {
-			o = budget.Outcome{Why: "panic"}
-		}
-		c.holding = false
-		_, _ = c.t.ledger.Resolve(c.books(), c.holdID, o)
-	}
-	if c.sent {
-		c.endTurn()
-	}
-	c.giveTurnBack()
-	c.closeBody()
-	if c.current != nil {
-		c.current.release()
-		if c.current.resp != nil && c.current.resp.Body != nil {
-			_ = c.current.resp.Body.Close()
-		}
-	}
-}
 
 // refuses reports whether a request without a provider is refused: named says that some
 // pattern names its host, cause that it cannot be matched at all.
