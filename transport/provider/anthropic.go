@@ -20,9 +20,10 @@ import (
 //
 // Limits are those of the model's class and the tier of the account, and its headers tell
 // them: requests cap the turns of a model's scope, tokens close its gate when they are used
-// up. A rate in the scope "model" counts requests, not tokens. A 529 says that the service
-// is overloaded (docs.anthropic.com/en/api/errors, read 2026-11) and is repeated like a
-// 429. A spend cap is a 429 without retry-after, and is not. There is no idempotency key.
+// up. A rate of the scope "model" counts requests; one of tokens goes into a scope of its
+// own, with Units. A 529 says that the service is overloaded
+// (docs.anthropic.com/en/api/errors, read 2026-11) and is repeated like a 429. A spend cap
+// is a 429 without retry-after, and is not. There is no idempotency key.
 //
 // anthropic-sdk-go repeats transport errors, also refusals, twice: give it
 // option.WithMaxRetries(0) and let outlay repeat.

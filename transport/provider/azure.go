@@ -19,8 +19,8 @@ import (
 // 2026-11).
 //
 // Limits hold for each deployment of each resource, which is the scope "deployment", and
-// are judged over seconds. A rate in it counts requests, not tokens. There is no
-// idempotency key.
+// are judged over seconds. A rate of it counts requests; one of tokens goes into a scope of
+// its own, with Units. There is no idempotency key.
 //
 // openai-go repeats transport errors, also refusals, twice: give it
 // option.WithMaxRetries(0).

@@ -3,6 +3,7 @@ package provider_test
 import (
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/price"
@@ -45,4 +46,18 @@ func ExampleTwilioPrice() {
 	}}) // a message to any other country is refused
 	fmt.Println(sms.Name)
 	// Output: twilio-sms
+}
+
+// A model that allows 500 requests and 200,000 tokens a minute.
+func ExampleOpenAI() {
+	chat := provider.OpenAI(price.Tokens{Models: map[string]price.Model{
+		"gpt-4o-mini": {Input: budget.MustParse("0.15"), Output: budget.MustParse("0.60"), Context: 128_000},
+	}})
+	chat.Scopes[0].Rates = []throttle.Rate{throttle.PerMinute(500)}
+	chat.Scopes = append(chat.Scopes, transport.Scope{
+		Name: "tokens", Key: chat.Scopes[0].Key, Units: true,
+		Rates: []throttle.Rate{{N: 200_000, Per: time.Minute, Burst: 200_000}},
+	})
+	fmt.Println(chat.Scopes[0].Name, chat.Scopes[1].Name)
+	// Output: model tokens
 }

@@ -22,9 +22,9 @@ import (
 // and video have no price here. A 400 or 500 is not billed, though it counts against the
 // quota (ai.google.dev/gemini-api/docs/billing, read 2026-11).
 //
-// Limits are those of the model and the tier of the project: the scope "model". A rate in
-// it counts requests, not tokens. A quota of a day ends at midnight Pacific. There is no
-// idempotency key.
+// Limits are those of the model and the tier of the project: the scope "model". A rate of
+// it counts requests; one of tokens goes into a scope of its own, with Units. A quota of a
+// day ends at midnight Pacific. There is no idempotency key.
 func Gemini(tokens price.Tokens) transport.Provider {
 	named := Field("model")
 	return transport.Provider{

@@ -24,8 +24,9 @@ import (
 //
 // Limits are those of the model and the tier of the account, and its headers tell them:
 // requests cap the turns of a model's scope, tokens close its gate when they are used up.
-// A rate in the scope "model" counts requests, not tokens. An empty balance
-// (insufficient_quota) is never repeated. There is no idempotency key.
+// A rate of the scope "model" counts requests; one of tokens goes into a scope of its own,
+// with Units. An empty balance (insufficient_quota) is never repeated. There is no
+// idempotency key.
 //
 // openai-go repeats transport errors, also refusals, twice: give it
 // option.WithMaxRetries(0) and let outlay repeat.
