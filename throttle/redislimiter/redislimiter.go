@@ -9,8 +9,10 @@ import (
 	"github.com/outlay-go/outlay/throttle"
 )
 
-// ahead is how far in the future a turn may lie that is taken already.
-const ahead = time.Second
+const (
+	ahead = time.Second           // how far in the future a turn may lie that is taken already
+	lead  = 50 * time.Millisecond // how long before that the next in the queue asks, at most
+)
 
 // wait is one call on its way to a turn.
 type wait struct {
@@ -149,9 +151,11 @@ func (l *Limiter) sleep(ctx context.Context, w *wait, until time.Time, why throt
 	d := time.Until(until)
 	w.tell(throttle.Forecast{Start: until, Wait: max(0, d), Cause: why})
 	if d > 2*time.Millisecond && why == throttle.ReasonRate {
-		_ = l.local.Cap(ctx, throttle.Cap{Key: w.set.hold, Until: until}) // it fails on bad values only
+		// The next may come a little early, so that its turn is known when this one starts.
+		to := until.Add(-min(d/4, lead))
+		_ = l.local.Cap(ctx, throttle.Cap{Key: w.set.hold, Until: to}) // it fails on bad values only
 		l.mu.Lock()
-		w.set.heldTo = until
+		w.set.heldTo = to
 		l.mu.Unlock()
 	}
 	timer := time.NewTimer(d)
