@@ -211,7 +211,7 @@ func connectSendGrid(c *http.Client, _ bool) func(context.Context, int) error {
 func connectGitHub(c *http.Client, _ bool) func(context.Context, int) error {
 	client := github.NewClient(c).WithAuthToken("fake")
 	return func(ctx context.Context, i int) error {
-		issue, _, err := client.Issues.Create(ctx, "owner", "repo", &github.IssueRequest{Title: github.Ptr(fmt.Sprintf("Issue %d", i))})
+		issue, _, err := client.Issues.Create(ctx, "owner", "repo", &github.IssueRequest{Title: new(fmt.Sprintf("Issue %d", i))})
 		if err == nil && issue.GetNumber() == 0 {
 			err = errors.New("no number")
 		}
