@@ -9,6 +9,10 @@
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -seed 7 -messages mine.csv
 //	go run ./examples/quickstart -ledger spend.db
+//	go run ./examples/quickstart -hold
+//
+// Its first line is the address of a status page that shows the work as it goes, for
+// browsers on this machine; -hold keeps it up when the work is done.
 //
 // The exit status is 0 if the books agree with the invoices, 1 if they do not or the
 // work was interrupted, and 2 if it could not begin.
@@ -43,6 +47,8 @@ type options struct {
 	ledger              string
 	seed                uint64
 	verbose             bool
+	page                string // address of the status page; empty: none
+	hold                bool
 	// speed multiplies the rates of both sides. Tests use it.
 	speed int
 }
@@ -122,6 +128,8 @@ func parse(args []string, errs io.Writer) (options, error) {
 	f.StringVar(&o.addresses, "addresses", "", "CSV `file` with the column address (default: 225 public places)")
 	f.StringVar(&o.ledger, "ledger", "", "`file` of the ledger, made if need be; look into it with examples/spend (default: a temporary one)")
 	f.Uint64Var(&o.seed, "seed", 1, "decides which requests the vendors fail")
+	f.StringVar(&o.page, "page", "127.0.0.1:0", "`address` of the status page and /metrics (empty: none)")
+	f.BoolVar(&o.hold, "hold", false, "keep the status page up until interrupted")
 	f.BoolVar(&o.verbose, "v", false, "log what happens to standard error")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -135,19 +143,27 @@ func parse(args []string, errs io.Writer) (options, error) {
 
 // run does the work and settles the accounts. It reports whether books and invoices
 // agree.
-func run(ctx context.Context, o options, ledger books, services []*service, out, errs io.Writer) (bool, error) {
+func run(ctx context.Context, o options, ledger books, services []*service, out, errs io.Writer) (agree bool, bad error) {
 	for _, s := range services {
 		defer s.fake.Close()
 	}
 	config := configure(services, ledger)
+	watch := newWatcher()
+	config.OnEvent = watch.observe
 	if o.verbose {
-		config.OnEvent = transport.LogTo(slog.New(slog.NewTextHandler(errs, nil)), transport.LogOptions{})
+		config.OnEvent = transport.Tee(watch.observe, transport.LogTo(slog.New(slog.NewTextHandler(errs, nil)), transport.LogOptions{}))
 	}
 	rt, err := transport.New(config)
 	if err != nil {
 		return false, err
 	}
 	defer rt.CloseIdleConnections()
+	if o.page != "" {
+		if err := watch.serve(ctx, o.page, rt, out); err != nil {
+			return false, err
+		}
+		defer func() { bad = errors.Join(bad, watch.close()) }()
+	}
 
 	before, err := openBooks(ctx, ledger, services)
 	if err != nil {
@@ -157,9 +173,14 @@ func run(ctx context.Context, o options, ledger books, services []*service, out,
 
 	// The accounts are settled even if the work was interrupted.
 	settle := context.WithoutCancel(ctx)
-	agree := true
+	agree = true
 	for i, s := range services {
 		agree = s.settleUp(settle, ledger, before[i], out) && agree
 	}
-	return agree, ctx.Err()
+	if err := ctx.Err(); err != nil || !o.hold {
+		return agree, err
+	}
+	fmt.Fprintln(out, "\nThe status page stays up until you press Ctrl-C.")
+	<-ctx.Done()
+	return agree, nil
 }

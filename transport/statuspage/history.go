@@ -1,0 +1,210 @@
+package statuspage
+
+import (
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/transport"
+)
+
+// maxPoints bounds a history; beyond it every second point goes.
+const maxPoints = 192
+
+// history is what was used of one window, over time.
+type history struct {
+	unit       string
+	window     budget.Window
+	step       time.Duration
+	points     []point
+	thresholds []crossing
+}
+
+// point is what was used at the end of the step that begins at at.
+type point struct {
+	at                int64 // unix, ns
+	settled, presumed budget.Amount
+}
+
+// crossing is a threshold that was reached.
+type crossing struct {
+	Percent int     `json:"percent"`
+	At      instant `json:"at"`
+}
+
+func (p point) used() budget.Amount { return p.settled + p.presumed }
+
+// set puts the history at what the ledger says.
+func (h *history) set(at time.Time, t *budget.Totals) {
+	if h.window.ID != t.Window.ID && t.Window.Oldest == t.Window.ID || h.unit == "" {
+		*h = history{unit: t.Budget.Unit, step: time.Second}
+	}
+	h.window = t.Window
+	h.put(point{at.UnixNano(), t.Settled, t.Presumed})
+}
+
+// add counts a cost on top of what was used.
+func (h *history) add(at time.Time, settled, presumed budget.Amount) {
+	if len(h.points) == 0 || !at.Before(h.window.End) {
+		return
+	}
+	last := h.points[len(h.points)-1]
+	last.at = at.UnixNano()
+	last.settled, last.presumed = plus(last.settled, settled), plus(last.presumed, presumed)
+	h.put(last)
+}
+
+func plus(a, b budget.Amount) budget.Amount {
+	sum, err := a.Add(b)
+	if err != nil {
+		return a
+	}
+	return sum
+}
+
+// put sets the value of the step that contains the point. If the clock was set back,
+// what came after that is forgotten.
+func (h *history) put(p point) {
+	p.at -= p.at % int64(h.step)
+	n := len(h.points)
+	for n > 0 && h.points[n-1].at >= p.at {
+		n--
+	}
+	h.points = append(h.points[:n], p)
+	if len(h.points) > maxPoints {
+		h.thin()
+	}
+}
+
+// thin doubles the step.
+func (h *history) thin() {
+	h.step *= 2
+	kept := h.points[:0]
+	for _, p := range h.points {
+		p.at -= p.at % int64(h.step)
+		if n := len(kept); n > 0 && kept[n-1].at == p.at {
+			kept[n-1] = p
+			continue
+		}
+		kept = append(kept, p)
+	}
+	h.points = kept
+}
+
+// perHour is the pace of the last hour, or since the history begins.
+func (h *history) perHour() (budget.Amount, bool) {
+	if len(h.points) < 2 {
+		return 0, false
+	}
+	last := h.points[len(h.points)-1]
+	first := h.points[0]
+	for _, p := range h.points {
+		if p.at > last.at-int64(time.Hour) {
+			break
+		}
+		first = p
+	}
+	seconds := (last.at - first.at) / int64(time.Second)
+	if seconds < 60 {
+		return 0, false
+	}
+	return (last.used() - first.used()) / budget.Amount(seconds) * 3600, true
+}
+
+func (h *history) crossed(e transport.Event) {
+	if len(h.thresholds) < 16 {
+		h.thresholds = append(h.thresholds, crossing{e.Percent, instant(e.Time)})
+	}
+}
+
+// minutes is how far back an hour goes.
+const minutes = 60
+
+// hour is the last hour of one provider, by minutes.
+type hour struct{ minutes [minutes]minute }
+
+// minute is what happened in one. Its number tells whether it is one of the last hour.
+type minute struct {
+	number                     int64 // since 1970
+	calls, attempts, throttled uint32
+	refused                    [len(reasonNames)]uint32
+	waits                      [len(waitBounds)]uint32
+	queue                      int
+	wait                       time.Duration
+}
+
+var reasonNames = [...]transport.Reason{
+	transport.ReasonGate, transport.ReasonRate, transport.ReasonSlots, transport.ReasonDeadline, transport.ReasonQueueFull,
+	transport.ReasonNever, transport.ReasonExhausted, transport.ReasonBusy, transport.ReasonFloor, transport.ReasonRepeated,
+	transport.ReasonUnpriced, transport.ReasonFrozen, transport.ReasonLedger, transport.ReasonLimiter,
+}
+
+// waitBounds are the upper bounds of the waits that are counted together.
+var waitBounds = [...]time.Duration{
+	time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond,
+	500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second,
+	time.Minute, 5 * time.Minute, 1 << 62,
+}
+
+func (h *hour) at(t time.Time) *minute {
+	number := t.Unix() / 60
+	m := &h.minutes[uint64(number)%minutes]
+	if m.number != number {
+		*m = minute{number: number}
+	}
+	return m
+}
+
+func (h *hour) observe(e transport.Event) {
+	switch e.Kind {
+	case transport.KindWaiting:
+		m := h.at(e.Time)
+		m.queue = max(m.queue, e.Queue+1)
+	case transport.KindStarted:
+		h.at(e.Time).waited(e.Wait)
+	case transport.KindAnswered:
+		h.at(e.Time).attempts++
+	case transport.KindThrottled:
+		h.at(e.Time).throttled++
+	case transport.KindFinished:
+		m := h.at(e.Time)
+		m.calls++
+		if e.Left > 0 {
+			m.waited(e.Left)
+		}
+		if e.Outcome == "refused" {
+			m.refuse(e.Reason)
+		}
+	}
+}
+
+func (m *minute) waited(d time.Duration) {
+	m.wait = max(m.wait, d)
+	for i, bound := range waitBounds {
+		if d <= bound {
+			m.waits[i]++
+			return
+		}
+	}
+}
+
+func (m *minute) refuse(r transport.Reason) {
+	for i, name := range reasonNames {
+		if name == r {
+			m.refused[i]++
+		}
+	}
+}
+
+// last returns the minutes of the last hour, the oldest first; those in which nothing
+// happened are nil.
+func (h *hour) last(now time.Time) [minutes]*minute {
+	var out [minutes]*minute
+	number := now.Unix() / 60
+	for i := range out {
+		n := number - minutes + 1 + int64(i)
+		if m := &h.minutes[uint64(n)%minutes]; m.number == n {
+			out[i] = m
+		}
+	}
+	return out
+}

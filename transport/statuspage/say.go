@@ -1,0 +1,378 @@
+package statuspage
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/transport"
+)
+
+// stateWords are what the states of a provider are called on the page.
+var stateWords = map[string]string{
+	"frozen": "frozen", "ledger": "refused", "limiter": "slow", "gate": "paused", "exhausted": "refused", "busy": "short",
+	"slots": "waiting", "rate": "waiting", "unpriced": "unpriced", "ok": "ok",
+}
+
+var budgetWords = map[level]string{levelBad: "used up", levelWarn: "look", levelBusy: "held"}
+
+// scene is all that the state of a provider follows from.
+type scene struct {
+	p       *transport.ProviderStatus
+	s       *transport.Status
+	m       *memory
+	budgets map[string]*budgetView
+}
+
+// rule is one thing that may hold calls up; say is empty if it does not.
+type rule struct {
+	state string
+	level level
+	fine  string
+	say   func(*providerView, *scene) (say string, until time.Time)
+}
+
+// rules in the order in which they decide: the first that applies is the state.
+var rules = []rule{
+	{"frozen", levelBad, "not frozen", sayFrozen},
+	{"ledger", levelBad, "the ledger answers", sayLedger},
+	{"limiter", levelWarn, "the limiter answers", sayLimiter},
+	{"gate", levelWarn, "no pause", sayGate},
+	{"exhausted", levelBad, "no budget is used up", sayExhausted},
+	{"busy", levelBusy, "no budget is held up by calls in flight", sayBusy},
+	{"slots", levelBusy, "slots are free", saySlots},
+	{"rate", levelBusy, "no call waits for its turn", sayRate},
+	{"unpriced", levelWarn, "every call has a price", sayUnpriced},
+}
+
+// decide finds what holds calls up, and says it: what, until when, what helps.
+func (v *providerView) decide(sc *scene) {
+	v.State, v.Level, v.Say = "ok", levelOK, "Calls leave at once."
+	decided := false
+	for _, r := range rules {
+		say, until := r.say(v, sc)
+		c := conditionView{What: r.state, OK: say == "", Say: r.fine}
+		if say != "" {
+			c.Say = say
+		}
+		v.Conditions = append(v.Conditions, c)
+		if say != "" && !decided {
+			decided = true
+			v.State, v.Level, v.Say, v.Until = r.state, r.level, say, instant(until)
+		}
+	}
+	if decided && v.Monitor && v.State != "frozen" {
+		if v.Level == levelBad {
+			v.Level = levelWarn
+		}
+		v.Say += " The provider is only monitored: its calls go all the same."
+	}
+}
+
+func sayFrozen(v *providerView, sc *scene) (string, time.Time) {
+	if sc.p.Frozen.IsZero() {
+		return "", time.Time{}
+	}
+	who := sc.m.frozenBy[v.Name]
+	if who == "" {
+		who = "An operator"
+	}
+	return fmt.Sprintf("%s froze %s at %s. All its calls are refused until someone releases it.", who, v.Name, at(sc.p.Frozen, sc.s.Time)), time.Time{}
+}
+
+func sayLedger(_ *providerView, sc *scene) (string, time.Time) {
+	if sc.s.Ledger.ID == "" || sc.s.LedgerErr == nil && sc.s.LedgerUp || len(sc.p.Budgets) == 0 {
+		return "", time.Time{}
+	}
+	return fmt.Sprintf("The ledger has not answered since %s (%s). Calls that cost money are refused; nothing is sent unpaid.",
+		at(sc.m.ledger.since, sc.s.Time), sc.m.ledger.class), time.Time{}
+}
+
+func sayLimiter(_ *providerView, sc *scene) (string, time.Time) {
+	switch {
+	case sc.s.Degraded:
+		return "The shared limiter does not answer. This process uses its own share of the rate.", time.Time{}
+	case !sc.s.LimiterUp:
+		return "The limiter has not answered since " + at(sc.m.limiter.since, sc.s.Time) + ". Calls are refused.", time.Time{}
+	}
+	return "", time.Time{}
+}
+
+var gateCauses = map[string]string{
+	"throttled": "The provider asked for a pause until %s",
+	"remaining": "The provider said that nothing is left until %s",
+	"operator":  "An operator closed it until %s",
+}
+
+func sayGate(v *providerView, sc *scene) (string, time.Time) {
+	if len(v.Gates) == 0 {
+		return "", time.Time{}
+	}
+	g := v.Gates[0]
+	until := time.Time(g.Until)
+	what := fmt.Sprintf(gateCauses[g.Cause]+" (in %s).", at(until, sc.s.Time), span(until.Sub(sc.s.Time)))
+	if g.Scope != "" {
+		what = fmt.Sprintf("%s for %s.", strings.TrimSuffix(what, "."), g.Scope)
+		if more := len(v.Gates) + v.GatesMore - 1; more > 0 {
+			what += fmt.Sprintf(" So are %d other scopes.", more)
+		}
+	}
+	return queued(v.Queue.Length, "") + what + v.then(sc.s.Time), until
+}
+
+// queued begins a sentence about those who wait.
+func queued(n int, after string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 call waits" + after + ". "
+	}
+	return fmt.Sprintf("%d calls wait%s. ", n, after)
+}
+
+// then tells how the queue goes on.
+func (v *providerView) then(now time.Time) string {
+	if v.Queue.Length == 0 || v.Queue.EmptyAt.IsZero() || len(v.Rates) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" Then calls leave at %s; the last one at about %s.", v.perSecond(), at(time.Time(v.Queue.EmptyAt), now))
+}
+
+// perSecond is the slowest rate in effect.
+func (v *providerView) perSecond() string {
+	slowest := math.Inf(1)
+	for _, r := range v.Rates {
+		slowest = min(slowest, r.perSecond)
+	}
+	switch {
+	case math.IsInf(slowest, 1):
+		return "any rate"
+	case slowest >= 1:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", slowest), ".0") + " a second"
+	case slowest*60 >= 1:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", slowest*60), ".0") + " a minute"
+	}
+	return fmt.Sprintf("%.1f an hour", slowest*3600)
+}
+
+func sayExhausted(v *providerView, sc *scene) (string, time.Time) {
+	for _, name := range v.Budgets {
+		if b := sc.budgets[name]; b != nil && b.Level == levelBad && !b.Monitor {
+			return b.Say, time.Time(b.Window.End)
+		}
+	}
+	return "", time.Time{}
+}
+
+func sayBusy(v *providerView, sc *scene) (string, time.Time) {
+	for _, name := range v.Budgets {
+		if b := sc.budgets[name]; b != nil && b.Level == levelBusy && !b.Monitor {
+			return b.Say, time.Time{}
+		}
+	}
+	return "", time.Time{}
+}
+
+func saySlots(v *providerView, _ *scene) (string, time.Time) {
+	if v.Slots.Limit == 0 || v.Slots.Used < v.Slots.Limit {
+		return "", time.Time{}
+	}
+	say := fmt.Sprintf("%d of %d slots are in use. ", v.Slots.Used, v.Slots.Limit) + queued(v.Queue.Length, " for a slot")
+	return say + "A slot is free again when a body is read to its end or closed.", time.Time{}
+}
+
+func sayRate(v *providerView, sc *scene) (string, time.Time) {
+	if v.Queue.Length == 0 {
+		return "", time.Time{}
+	}
+	say := queued(v.Queue.Length, ", for "+v.perSecond())
+	if !v.Queue.EmptyAt.IsZero() && len(v.Rates) > 0 {
+		say += fmt.Sprintf("The last leaves in about %s. ", span(time.Time(v.Queue.EmptyAt).Sub(sc.s.Time)))
+	}
+	if v.Queue.Critical+v.Queue.Bulk > 0 {
+		say += fmt.Sprintf("%d critical, %d normal, %d bulk.", v.Queue.Critical, v.Queue.Normal, v.Queue.Bulk)
+	}
+	return strings.TrimSpace(say), time.Time{}
+}
+
+func sayUnpriced(v *providerView, _ *scene) (string, time.Time) {
+	n := v.Hour.Refused[string(transport.ReasonUnpriced)]
+	if n == 0 {
+		return "", time.Time{}
+	}
+	return fmt.Sprintf("%d calls of the last hour had no price and were refused. Add a rule or an assumed price.", n), time.Time{}
+}
+
+// say tells how a budget stands: what, until when, what helps.
+func (v *budgetView) say(now time.Time) string {
+	t := v.totals
+	amounts := fmt.Sprintf("%s of %s %s", money(t.Used()), money(t.Limit), v.Unit)
+	switch {
+	case v.Frozen:
+		return fmt.Sprintf("Budget %s is frozen by an operator. Its calls are refused until someone releases it.", v.Name)
+	case v.Level == levelBad:
+		say := fmt.Sprintf("Budget %s is used up: %s (settled %s, presumed %s). Nothing helps before %s (in %s) but a higher limit.",
+			v.Name, amounts, money(t.Settled), money(t.Presumed), v.Ends, span(t.Window.End.Sub(now)))
+		if t.PresumedHolds > 0 {
+			say += fmt.Sprintf(" %s of unknown outcome count for %s %s; correcting them may free some.", count(t.PresumedHolds, "call"), money(t.Presumed), v.Unit)
+		}
+		return say
+	case v.Level == levelBusy:
+		return fmt.Sprintf("Budget %s has nothing left: %s in flight hold %s %s. This clears as they end.", v.Name, count(t.OpenHolds, "call"), money(t.Held), v.Unit)
+	case v.Forecast.State == "runs_out":
+		return fmt.Sprintf("Budget %s has used %s. At the present pace it ends at %s, before its window does (%s).",
+			v.Name, amounts, at(time.Time(v.Forecast.At).In(t.Budget.Zone), now), v.Ends)
+	case v.Percent >= 80:
+		return fmt.Sprintf("Budget %s has used %s. The window ends at %s.", v.Name, amounts, v.Ends)
+	case v.Level == levelWarn:
+		return fmt.Sprintf("Budget %s: %s %s are presumed, not known (%s without an answer). Compare with the invoice and correct them.",
+			v.Name, money(t.Presumed), v.Unit, count(t.PresumedHolds, "call"))
+	}
+	return fmt.Sprintf("Budget %s has used %s.", v.Name, amounts)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func saySkew(d time.Duration) string {
+	if d == 0 {
+		return "Its clock is ours."
+	}
+	return fmt.Sprintf("Our clock is %s ahead of its.", d.Round(time.Millisecond))
+}
+
+// newDecision puts an event into words.
+func newDecision(e *transport.Event) decisionView {
+	d := decisionView{
+		At: instant(e.Time), Provider: e.Provider, Kind: e.Kind.String(), Reason: string(e.Reason), Budget: e.Budget, Attempt: e.Attempt,
+		Unit: e.Unit, Level: levelWarn,
+	}
+	if e.Call != (transport.CallID{}) {
+		d.Call = e.Call.String()
+	}
+	switch e.Kind {
+	case transport.KindRefused, transport.KindWouldRefuse:
+		d.refused(e)
+	case transport.KindThrottled:
+		d.Reason, d.Say = e.Source, fmt.Sprintf("slow down: %d", e.Status)
+		d.Why = "told by the " + e.Source + until(e.RetryAt, e.Time, "; not before ")
+	case transport.KindRetrying:
+		d.Reason, d.Say, d.Level = e.Cause, "repeated: "+e.Cause, levelBusy
+		d.Why = "when its turn comes"
+		if e.Delay > 0 {
+			d.Why = "after " + span(e.Delay)
+		}
+	case transport.KindUnclosed:
+		d.Say, d.Why = "body not closed", "its slot was freed when the response was collected"
+	case transport.KindWaiting:
+		d.Reason, d.Say, d.Level = e.Cause, "waits for "+e.Cause, levelBusy
+		d.Why = fmt.Sprintf("%s expected, %d before it", span(e.Expected), e.Queue)
+	case transport.KindFinished:
+		d.Say, d.Why, d.Level = "refused: unmatched", "its host is named, but no pattern matches it", levelBad
+	case transport.KindResolved:
+		d.resolved(e)
+	}
+	return d
+}
+
+func (d *decisionView) refused(e *transport.Event) {
+	d.Amount, d.Level = e.Need, levelBad
+	d.Say = "refused: " + string(e.Reason)
+	if e.Kind == transport.KindWouldRefuse {
+		d.Say, d.Level = "would refuse: "+string(e.Reason), levelWarn
+	}
+	d.Why = "nothing was sent, nothing was charged"
+	if e.Limit > 0 {
+		d.Why = fmt.Sprintf("%s of %s %s used; %s", money(e.Used), money(e.Limit), e.Unit, d.Why)
+	}
+	d.Why += until(e.RetryAt, e.Time, "; may work at ")
+}
+
+func (d *decisionView) resolved(e *transport.Event) {
+	d.Reason = e.Evidence
+	switch {
+	case e.Outcome == "corrected":
+		d.Amount, d.Level, d.Say = e.Cost, levelBusy, "corrected"
+		d.Why = "by " + money(e.Delta) + " " + e.Unit
+	case e.Overrun > 0:
+		d.Amount, d.Say, d.Why = e.Cost, "cost above hold", "by "+money(e.Overrun)+" "+e.Unit
+	default:
+		d.Amount, d.Say, d.Why = e.Cost, "presumed spent", "nobody knows whether it was billed: "+strings.ReplaceAll(e.Evidence, "_", " ")
+	}
+}
+
+func until(t, now time.Time, words string) string {
+	if t.IsZero() {
+		return ""
+	}
+	return words + at(t, now)
+}
+
+// at is an instant as people read it: without the date if it is today's.
+func at(t, now time.Time) string {
+	if t.Location() == time.Local {
+		t = t.UTC()
+	}
+	zone := t.Location()
+	format := "15:04:05 MST"
+	if t.Second() == 0 || t.Sub(now) > time.Hour {
+		format = "15:04 MST"
+	}
+	if y, m, d := t.Date(); t.Sub(now).Abs() > 18*time.Hour {
+		if y2, m2, d2 := now.In(zone).Date(); y != y2 || m != m2 || d != d2 {
+			format = "2 Jan " + format
+		}
+	}
+	return t.Format(format)
+}
+
+// span is a duration as people read it.
+func span(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%d days", int(d.Hours())/24)
+}
+
+// money is an amount with at least two decimal places.
+func money(a budget.Amount) string {
+	s := a.String()
+	_, fraction, point := strings.Cut(s, ".")
+	switch {
+	case !point:
+		return s + ".00"
+	case len(fraction) < 2:
+		return s + "0"
+	}
+	return s
+}
+
+func escape(s string) string { return url.QueryEscape(s) }
+
+// short writes "1m" for what Duration writes as "1m0s".
+func short(d time.Duration) string {
+	switch {
+	case d%(24*time.Hour) == 0:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	}
+	return d.String()
+}

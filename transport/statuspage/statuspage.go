@@ -1,0 +1,220 @@
+// Package statuspage shows what a [transport.Transport] does, and why calls wait or are
+// refused: one page, readable without scripts, and the same as JSON.
+//
+//	page := statuspage.New(statuspage.Options{})
+//	rt, err := transport.New(transport.Config{OnEvent: page.Observe, ...})
+//	page.Watch(rt)
+//	mux.Handle("GET /debug/outlay/", page)
+//
+// With other hooks: OnEvent: transport.Tee(metrics.Observe, page.Observe).
+//
+// # Who may see it
+//
+// Until Options.Allow says otherwise, only this machine: the peer and the name asked for
+// are loopback, and no proxy stands between. The page shows names of providers and
+// budgets, amounts and times; never a URL, header, body, key or tenant. It writes
+// nothing: [Admin] is a handler of its own.
+//
+// # What it remembers
+//
+// Limits, use, queues and gates are read when the page is asked for. What is past comes
+// from the events of this process, in bounded memory: the last 200 decisions and 20
+// changes (about 80 KiB), the last hour of each provider by minutes (about 10 KiB each),
+// and the present window of each budget in at most 192 steps (about 8 KiB each). The steps
+// begin at one second and grow with the time that is watched. Between two readings of the
+// page the history of a budget grows by what this process spends; each reading puts it
+// at what the ledger says, so that the spending of others shows as a step there.
+//
+// # JSON
+//
+// "Accept: application/json" or ?format=json gives the schema outlay.status/1: amounts
+// are decimal strings, instants RFC 3339 in UTC or null, names that end in _s are seconds,
+// lists are never null. Fields may be added; a breaking change gets another schema.
+package statuspage
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/outlay-go/outlay/transport"
+)
+
+// Options sets who may see the page. The zero value is usable.
+type Options struct {
+	// Allow reports whether a request may see the page. Nil: only requests from this
+	// machine, for a loopback name, without a proxy between.
+	Allow func(*http.Request) bool
+	// Title stands at the top. Empty: outlay.
+	Title string
+	// Timeout bounds the reading of the ledger. Zero: 2 s.
+	Timeout time.Duration
+}
+
+// Page is an [http.Handler] for GET and HEAD; [New] makes one. It is safe for concurrent
+// use.
+type Page struct {
+	o      Options
+	source atomic.Pointer[transport.Transport]
+	mem    *memory
+}
+
+// New returns a page that watches nothing yet.
+func New(o Options) *Page {
+	if o.Allow == nil {
+		o.Allow = fromHere
+	}
+	if o.Title == "" {
+		o.Title = "outlay"
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 2 * time.Second
+	}
+	return &Page{o: o, mem: newMemory(time.Now())}
+}
+
+// Watch has the page show t. A second call replaces the transport.
+func (p *Page) Watch(t *transport.Transport) {
+	p.source.Store(t)
+	ctx, cancel := context.WithTimeout(context.Background(), p.o.Timeout)
+	defer cancel()
+	if s, err := t.Status(ctx); err == nil {
+		p.mem.read(s)
+	}
+}
+
+// Observe is a hook for [transport.Config.OnEvent].
+func (p *Page) Observe(_ context.Context, e transport.Event) { p.mem.observe(e) }
+
+// ServeHTTP answers with the page, or with JSON if the request prefers that.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Vary", "Accept")
+	h.Set("Content-Security-Policy", policy)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "This page is only read.", http.StatusMethodNotAllowed)
+		return
+	}
+	if !p.o.Allow(r) {
+		http.Error(w, "Not from here. Until the program sets statuspage.Options.Allow, the page answers only\n"+
+			"requests from its own machine, for localhost, without a proxy between.", http.StatusForbidden)
+		return
+	}
+	q := queryOf(r)
+	v, err := p.look(r.Context())
+	if err != nil {
+		http.Error(w, "There is nothing to show: "+reasonOf(err), http.StatusServiceUnavailable)
+		return
+	}
+	v.filter(q)
+	body, kind := render(v, q, wantsJSON(r))
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body)
+	}
+}
+
+// look reads the state and joins it with what is remembered.
+func (p *Page) look(ctx context.Context) (*view, error) {
+	t := p.source.Load()
+	if t == nil {
+		return nil, errUnwatched
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.o.Timeout)
+	defer cancel()
+	s, err := t.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mem.read(s)
+	v := newView(&s, p.mem)
+	v.Title = p.o.Title
+	return v, nil
+}
+
+// query is what the address asks for.
+type query struct {
+	Provider, Budget, Call string
+	Refresh                int // seconds; 0: never
+}
+
+// Any reports whether the query leaves something out.
+func (q query) Any() bool { return q.Provider != "" || q.Budget != "" || q.Call != "" }
+
+// Keep is the query as it goes on behind another parameter.
+func (q query) Keep() template.URL {
+	s := ""
+	for _, p := range [...][2]string{{"provider", q.Provider}, {"budget", q.Budget}, {"call", q.Call}} {
+		if p[1] != "" {
+			s += "&" + p[0] + "=" + escape(p[1])
+		}
+	}
+	return template.URL(s) // every part is escaped
+}
+
+func queryOf(r *http.Request) query {
+	f := r.URL.Query()
+	q := query{Provider: f.Get("provider"), Budget: f.Get("budget"), Call: f.Get("call"), Refresh: 15}
+	for _, s := range refreshes {
+		if f.Get("refresh") == strconv.Itoa(s) {
+			q.Refresh = s
+		}
+	}
+	return q
+}
+
+// refreshes are the pauses between two readings that one may choose from.
+var refreshes = []int{5, 15, 60, 0}
+
+// render never fails: the view holds nothing that JSON or the template cannot write.
+func render(v *view, q query, asJSON bool) (body []byte, kind string) {
+	var b bytes.Buffer
+	if asJSON {
+		e := json.NewEncoder(&b)
+		e.SetIndent("", " ")
+		if err := e.Encode(v); err != nil {
+			return []byte(`{"schema":"outlay.status/1"}`), "application/json"
+		}
+		return b.Bytes(), "application/json"
+	}
+	if err := page.Execute(&b, struct {
+		*view
+		View      *view
+		Query     query
+		Refreshes []int
+	}{v, v, q, refreshes}); err != nil {
+		return []byte("The page cannot be written."), "text/plain; charset=utf-8"
+	}
+	return b.Bytes(), "text/html; charset=utf-8"
+}
+
+// wantsJSON reports whether a request names JSON and likes it no less than HTML.
+func wantsJSON(r *http.Request) bool {
+	if f := r.URL.Query().Get("format"); f != "" {
+		return f == "json"
+	}
+	likes := map[string]float64{}
+	for _, header := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(header, ",") {
+			kind, rest, _ := strings.Cut(strings.TrimSpace(part), ";")
+			q := 1.0
+			if v, ok := strings.CutPrefix(strings.TrimSpace(rest), "q="); ok {
+				q, _ = strconv.ParseFloat(v, 64)
+			}
+			likes[strings.ToLower(strings.TrimSpace(kind))] = q
+		}
+	}
+	q := likes["application/json"]
+	return q > 0 && q >= likes["text/html"]
+}
