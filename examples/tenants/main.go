@@ -31,14 +31,14 @@ type tenant struct {
 	sent       atomic.Int64
 }
 
-// plans are the rates that customers pay for. The provider itself lets 500 calls a second
+// plans are the rates that customers pay for. The provider itself lets 200 calls a second
 // pass, fewer than the plans promise together.
 var plans = map[string][]throttle.Rate{
-	"gold": {{N: 400, Per: time.Second, Burst: 10}},
-	"free": {{N: 40, Per: time.Second, Burst: 1}},
+	"gold": {{N: 160, Per: time.Second, Burst: 5}},
+	"free": {{N: 20, Per: time.Second, Burst: 1}},
 }
 
-const providerRate = 500
+const providerRate = 200
 
 func main() {
 	if err := run(os.Stdout, 2*time.Second); err != nil {
@@ -48,10 +48,10 @@ func main() {
 
 func run(out io.Writer, d time.Duration) error {
 	tenants := []*tenant{
-		{name: "acme", plan: "gold", callers: 8},
-		{name: "bolt", plan: "gold", callers: 32}, // four times as many callers
-		{name: "cask", plan: "gold", callers: 8},
-		{name: "dust", plan: "free", callers: 8},
+		{name: "acme", plan: "gold", callers: 16},
+		{name: "bolt", plan: "gold", callers: 64}, // four times as many callers
+		{name: "cask", plan: "gold", callers: 16},
+		{name: "dust", plan: "free", callers: 16},
 	}
 	planOf := map[string]string{}
 	for _, t := range tenants {

@@ -23,6 +23,6 @@ func TestGreedyTenantsGetNoMore(t *testing.T) {
 	require.Len(t, sent, 4)
 	require.InEpsilon(t, sent["acme"], sent["bolt"], 0.1)
 	require.InEpsilon(t, sent["acme"], sent["cask"], 0.1)
-	require.LessOrEqual(t, sent["dust"], 81)
-	require.LessOrEqual(t, sent["acme"]+sent["bolt"]+sent["cask"]+sent["dust"], 1002)
+	require.LessOrEqual(t, sent["dust"], 41)
+	require.LessOrEqual(t, sent["acme"]+sent["bolt"]+sent["cask"]+sent["dust"], 402)
 }
