@@ -154,13 +154,13 @@ func (q query) Any() bool { return q.Provider != "" || q.Budget != "" || q.Call 
 
 // Keep is the query as it goes on behind another parameter.
 func (q query) Keep() template.URL {
-	s := ""
+	var s strings.Builder
 	for _, p := range [...][2]string{{"provider", q.Provider}, {"budget", q.Budget}, {"call", q.Call}} {
 		if p[1] != "" {
-			s += "&" + p[0] + "=" + escape(p[1])
+			s.WriteString("&" + p[0] + "=" + escape(p[1]))
 		}
 	}
-	return template.URL(s) // every part is escaped
+	return template.URL(s.String()) // every part is escaped
 }
 
 func queryOf(r *http.Request) query {
