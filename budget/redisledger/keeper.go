@@ -27,6 +27,7 @@ func (l *Ledger) keeper(ctx context.Context) {
 		l.drain(ctx, drainAll)
 		l.renewAllowances(ctx)
 		l.prune(l.store.now())
+		l.forgetSome(ctx)
 	}
 }
 
@@ -219,6 +220,25 @@ func (l *Ledger) undoubt(id budget.HoldID) bool {
 	e.dropped = true
 	delete(l.doubts, id)
 	return true
+}
+
+// forgetSome takes holds off the list of the presumed whose time is over, a few of them
+// at random.
+func (l *Ledger) forgetSome(ctx context.Context) {
+	_, _, _ = do(ctx, l.store, func(ctx context.Context) (struct{}, error) { // the next sign of life tries again
+		some, err := l.store.client.ZRandMember(ctx, l.keys.presumed, 8).Result()
+		for _, member := range some {
+			id, ok := parseID(member)
+			known := int64(0)
+			if ok && err == nil {
+				known, err = l.store.client.Exists(ctx, l.keys.hold(id)).Result()
+			}
+			if err == nil && known == 0 {
+				err = l.store.client.ZRem(ctx, l.keys.presumed, member).Err()
+			}
+		}
+		return struct{}{}, err
+	})
 }
 
 // prune forgets our share of windows that ended a while ago.

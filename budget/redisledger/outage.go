@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/outlay-go/outlay/budget"
@@ -179,10 +180,7 @@ func (l *Ledger) giveUpAllowances(ctx context.Context) {
 		return // what was spent of them is not booked yet
 	}
 	l.mu.Lock()
-	all := make(map[string]*allowance, len(l.allowed))
-	for name, a := range l.allowed {
-		all[name] = a
-	}
+	all := maps.Clone(l.allowed)
 	l.mu.Unlock()
 	for name, a := range all {
 		l.giveUp(ctx, name, a)

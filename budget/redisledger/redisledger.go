@@ -37,7 +37,7 @@ func (l *Ledger) holdNow(ctx context.Context, h budget.Hold) (budget.Report, err
 		o := newOpen(&h, charges)
 		reply, sent, err := l.runHold(ctx, gen, o, charges, &h, false)
 		if err != nil {
-			if sent && len(h.Legs) > 0 {
+			if sent && len(h.Legs) > 0 && !isAnswer(err) {
 				l.doubt(o)
 			}
 			return l.holdAway(&h, charges, err)

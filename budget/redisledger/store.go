@@ -43,7 +43,7 @@ func newStore(client redis.UniversalClient, timeout time.Duration) *store {
 }
 
 // errDown: the last command got no answer, and it is too early to ask again.
-var errDown = errors.New("Redis does not answer")
+var errDown = errors.New("no answer a moment ago")
 
 // run runs a script. All of its errors wrap budget.ErrUnavailable; the command may have
 // been carried out nevertheless, unless sent is false.

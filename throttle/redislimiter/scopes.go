@@ -233,12 +233,13 @@ func (l *Limiter) heard(ctx context.Context, message string) {
 	}
 	key, err := url.QueryUnescape(f[0])
 	micros, errMicros := strconv.ParseInt(f[2], 10, 64)
-	if err != nil || errMicros != nil {
+	if err != nil || errMicros != nil || key == "" || micros < 0 {
 		return
 	}
+	lasts := time.Duration(min(micros, longest.Microseconds())) * time.Microsecond
 	switch f[1] {
 	case "gate":
-		l.closeLocal(ctx, key, time.Now().Add(time.Duration(micros)*time.Microsecond), throttle.Cause(f[3]))
+		l.closeLocal(ctx, key, time.Now().Add(lasts), throttle.Cause(f[3]))
 	case "slow":
 		_ = l.local.Cap(ctx, throttle.Cap{Key: key, Slow: true})
 	case "reopen":

@@ -47,7 +47,7 @@ func (s *store) refuses(now time.Time) bool {
 }
 
 // errDown: the last command got no answer, and it is too early to ask again.
-var errDown = errors.New("Redis does not answer")
+var errDown = errors.New("no answer a moment ago")
 
 // run runs a script. All of its errors wrap throttle.ErrUnavailable; the command may have
 // been carried out nevertheless, unless sent is false.

@@ -8,7 +8,8 @@ local what, n, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local rates = {}
 local all = redis.call('HGET', KEYS[1], 'rates')
 for turns, per, burst, strict, id in string.gmatch(all or '', '(%d+) (%d+) (%d+) (%d) ([^; ]+)') do
-  rates[#rates + 1] = {n = tonumber(turns), per = tonumber(per), burst = tonumber(burst), strict = strict == '1', id = id}
+  rates[#rates + 1] = {n = tonumber(turns), per = tonumber(per), burst = tonumber(burst), strict = strict == '1', id = id,
+    text = table.concat({turns, per, burst, strict, id}, ' ')}
 end
 local s = load(KEYS[1], rates)
 refresh(s)

@@ -40,21 +40,26 @@ local function due(s, n, per, from, missing)
   end
 end
 
--- load reads a scope: gate and cap that are over open it, so that it is almost empty.
-local FIELDS = {'n', 'gate', 'cap', 'upto', 'base', 'slow', 'slowed', 'drained', 'cause', 'rates', 'seen'}
+-- load reads a scope and what its rates have.
+local FIELDS = {'n', 'seen', 'rates', 'gate', 'cap', 'upto', 'base', 'slow', 'slowed', 'drained', 'cause'}
 local function load(key, rates)
-  local f = redis.call('HMGET', key, unpack(FIELDS))
-  local s = {
-    key = key, known = f[10] and true or false, n = int(f[1]), gate = int(f[2]), cap = int(f[3]), upto = int(f[4]), base = int(f[5]),
-    slow = int(f[6]), slowed = int(f[7]), drained = int(f[8]), cause = f[9] or '', rates = rates,
-  }
+  local names = {unpack(FIELDS)}
   for _, r in ipairs(rates) do
-    local v = redis.call('HMGET', key, 'level' .. r.id, 'at' .. r.id, 'next' .. r.id, 'paced' .. r.id)
-    r.next, r.paced = int(v[3]), int(v[4])
-    if v[1] then
-      r.level, r.at = math.min(int(v[1]), r.burst * ONE), int(v[2])
+    local i = #names
+    names[i + 1], names[i + 2], names[i + 3], names[i + 4] = 'level' .. r.id, 'at' .. r.id, 'next' .. r.id, 'paced' .. r.id
+  end
+  local f = redis.call('HMGET', key, unpack(names))
+  local s = {
+    key = key, known = f[3] and true or false, n = int(f[1]), gate = int(f[4]), cap = int(f[5]), upto = int(f[6]), base = int(f[7]),
+    slow = int(f[8]), slowed = int(f[9]), drained = int(f[10]), cause = f[11] or '', rates = rates, was = f,
+  }
+  for i, r in ipairs(rates) do
+    local k = 8 + 4 * i
+    r.next, r.paced = int(f[k + 2]), int(f[k + 3])
+    if f[k] then
+      r.level, r.at = math.min(int(f[k]), r.burst * ONE), int(f[k + 1])
     elseif s.known then -- a rate that is new to a known scope begins empty, with its last turn
-      r.level, r.at = 0, int(f[11])
+      r.level, r.at = 0, int(f[2])
     else
       r.level, r.at = r.burst * ONE, NOW
     end
@@ -98,26 +103,33 @@ local function refresh(s)
   if s.slow > 0 and factor(s, NOW) == ONE then s.slow, s.slowed = 0, 0 end
 end
 
--- save writes a scope, which expires when it is as good as new. Who caps a scope that
--- nobody asked for does not know its rates.
+-- save writes what changed of a scope, which expires when it is as good as new. Who caps
+-- a scope that nobody asked for does not know its rates.
 local function save(s)
-  local set = {'n', put(s.n), 'gate', put(s.gate), 'cap', put(s.cap), 'upto', put(s.upto), 'base', put(s.base), 'slow', put(s.slow),
-    'slowed', put(s.slowed), 'drained', put(s.drained), 'cause', s.cause, 'seen', put(NOW)}
-  local last = math.max(NOW, s.gate, s.cap)
+  local set = {'n', put(s.n), 'seen', put(NOW)}
+  local function change(name, was, now)
+    if now ~= (was or '0') then set[#set + 1], set[#set + 2] = name, now end
+  end
+  for i = 4, 10 do
+    local v = s[FIELDS[i]]
+    if v ~= 0 or s.was[i] then change(FIELDS[i], s.was[i], put(v)) end
+  end
+  change('cause', s.was[11] or '', s.cause)
+  local last, names = math.max(NOW, s.gate, s.cap), {}
   if s.slow > 0 then last = math.max(last, s.slowed + 50 * SECOND) end
-  for _, r in ipairs(s.rates) do
-    for _, v in ipairs({'level' .. r.id, put(r.level), 'at' .. r.id, put(r.at), 'next' .. r.id, put(r.next), 'paced' .. r.id, put(r.paced)}) do
-      set[#set + 1] = v
+  for i, r in ipairs(s.rates) do
+    local k = 8 + 4 * i
+    if r.burst > 0 then
+      change('level' .. r.id, s.was[k] or '', put(r.level))
+      change('at' .. r.id, s.was[k + 1] or '', put(r.at))
+      last = math.max(last, due(s, r.n, r.per, math.max(NOW, r.at), math.max(0, r.burst * ONE - r.level)))
     end
-    if r.burst > 0 then last = math.max(last, due(s, r.n, r.per, math.max(NOW, r.at), math.max(0, r.burst * ONE - r.level))) end
+    if r.next > 0 then change('next' .. r.id, s.was[k + 2], put(r.next)) end
+    if r.paced > 0 then change('paced' .. r.id, s.was[k + 3], put(r.paced)) end
     if r.strict then last = math.max(last, NOW + 2 * r.per, r.paced) end
+    names[i] = r.text
   end
-  if s.known then
-    local names = {}
-    for i, r in ipairs(s.rates) do names[i] = table.concat({put(r.n), put(r.per), put(r.burst), r.strict and '1' or '0', r.id}, ' ') end
-    set[#set + 1] = 'rates'
-    set[#set + 1] = table.concat(names, ';')
-  end
+  if s.known then change('rates', s.was[3] or '', table.concat(names, ';')) end
   redis.call('HSET', s.key, unpack(set))
   redis.call('PEXPIREAT', s.key, put(math.ceil(last / 1000) + 60000))
 end
@@ -129,6 +141,7 @@ local function read(a, k)
   a = a + 1
   for i = 1, count do
     local r = {n = tonumber(ARGV[a]), per = tonumber(ARGV[a + 1]), burst = tonumber(ARGV[a + 2]), strict = ARGV[a + 3] == '1', id = ARGV[a + 4]}
+    r.text = table.concat(ARGV, ' ', a, a + 4)
     if r.strict then r.list, k = KEYS[k], k + 1 end
     rates[i], a = r, a + 5
   end
