@@ -92,7 +92,7 @@ func holdAndSettle(t testing.TB, l *Ledger, seq uint64) {
 	}
 }
 
-// TestCommitMarks compares, in turn and on a real disk, one commit of the driver with a
+// TestCommitFigures compares, in turn and on a real disk, one commit of the driver with a
 // hold of one caller and with those of 64 at once.
 func TestCommitFigures(t *testing.T) {
 	if !proving {
