@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -98,7 +99,8 @@ func refused(t testing.TB, err error) *budget.ExceededError {
 	return e
 }
 
-const quick = 250 * time.Millisecond
+// quick is soon enough for tests, and late enough for a busy machine.
+const quick = 500 * time.Millisecond
 
 func TestServerDiesBetweenHoldAndResolve(t *testing.T) {
 	s := startServer(t)
@@ -115,7 +117,7 @@ func TestServerDiesBetweenHoldAndResolve(t *testing.T) {
 	begin := time.Now()
 	_, err = l.Hold(t.Context(), holdOf(month(), "1"))
 	require.ErrorIs(t, err, budget.ErrUnavailable)
-	require.Less(t, time.Since(begin), time.Second)
+	require.Less(t, time.Since(begin), 4*quick)
 	_, err = l.Resolve(t.Context(), newID(), budget.Settled(1))
 	require.ErrorIs(t, err, budget.ErrUnavailable, "whose hold that is nobody knows")
 	s.start(t)
@@ -134,7 +136,7 @@ func TestHoldWhoseAnswerIsLostIsVoid(t *testing.T) {
 	begin := time.Now()
 	report, err := l.Hold(t.Context(), h)
 	require.ErrorIs(t, err, budget.ErrUnavailable)
-	require.Less(t, time.Since(begin), time.Second)
+	require.Less(t, time.Since(begin), 4*quick)
 	require.Contains(t, reasons(report), "does not answer")
 	resume() // and carries out what it had read
 	eventually(t, l, month(), "settled 1 presumed 0 held 0")
@@ -446,6 +448,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		"wrong password":      {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret-2"}, Options{}, "password of the client"},
 		"keys of other types": {redis.Options{Addr: s.addr}, Options{Prefix: "string"}, "choose another Prefix"},
 		"keys of a shop":      {redis.Options{Addr: s.addr}, Options{Prefix: "hash"}, "belongs to a shop"},
+		"TLS to a plain one":  {redis.Options{Addr: s.addr, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "redis"}}, Options{}, "TLS on both sides"},
 		"nobody there":        {redis.Options{Addr: gone.Addr().String()}, Options{}, "refused"},
 		"braces":              {redis.Options{Addr: s.addr}, Options{Name: "a{b}"}, "braces"},
 		"bad time-out":        {redis.Options{Addr: s.addr}, Options{Timeout: -1}, "Timeout"},
@@ -494,5 +497,5 @@ func TestUnknownClientIsBounded(t *testing.T) {
 	took := time.Since(begin)
 	resume()
 	require.ErrorIs(t, err, budget.ErrUnavailable)
-	require.Less(t, took, time.Second)
+	require.Less(t, took, 4*quick)
 }

@@ -61,7 +61,10 @@ func (l *Limiter) prepare(legs []throttle.Leg) (s *set, early []throttle.Cap) {
 			l.scopes[strings.Clone(leg.Key)] = sc
 		}
 		if sc.first == "" {
-			sc.first, early, sc.early = legs[0].Key, append(early, sc.early...), nil
+			if sc.first = legs[0].Key; i > 0 { // a first leg was told under its own name
+				early = append(early, sc.early...)
+			}
+			sc.early = nil
 			sc.rates = slices.Clone(leg.Rates)
 		}
 		if !slices.Equal(sc.rates, leg.Rates) {

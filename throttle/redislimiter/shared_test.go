@@ -2,6 +2,7 @@ package redislimiter
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -263,19 +264,18 @@ func TestUnavailableInTime(t *testing.T) {
 	l, err := New(s.client(t), Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	_, err = now(t, l, leg("p", throttle.PerSecond(1000)))
-	require.NoError(t, err)
+	require.Eventually(t, func() bool { _, err := now(t, l, leg("p")); return err == nil }, 10*time.Second, 10*time.Millisecond)
 	resume := s.pause(t)
 	begin := time.Now()
 	_, err = now(t, l, leg("q", throttle.PerSecond(1000)))
 	took := time.Since(begin)
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 	require.Greater(t, took, 200*time.Millisecond)
-	require.Less(t, took, time.Second)
+	require.Less(t, took, 2*time.Second)
 	begin = time.Now()
 	_, err = now(t, l, leg("q", throttle.PerSecond(1000)))
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
-	require.Less(t, time.Since(begin), 100*time.Millisecond, "the next does not wait")
+	require.Less(t, time.Since(begin), 200*time.Millisecond, "the next does not wait")
 	resume()
 	require.Eventually(t, func() bool {
 		_, err := now(t, l, leg("q", throttle.PerSecond(1000)))
@@ -302,7 +302,7 @@ func TestUnknownClientIsBounded(t *testing.T) {
 	took := time.Since(begin)
 	resume()
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
-	require.Less(t, took, time.Second)
+	require.Less(t, took, 2*time.Second)
 }
 
 func TestScriptsComeBackAfterFlush(t *testing.T) {
@@ -364,6 +364,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		"no scripts":     {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret"}, Options{}, "@scripting"},
 		"wrong password": {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret-2"}, Options{}, "password of the client"},
 		"foreign keys":   {redis.Options{Addr: s.addr}, Options{Prefix: "other"}, "choose another Prefix"},
+		"TLS to a plain": {redis.Options{Addr: s.addr, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "redis"}}, Options{}, "TLS on both sides"},
 		"nobody there":   {redis.Options{Addr: gone.Addr().String()}, Options{}, "refused"},
 		"braces":         {redis.Options{Addr: s.addr}, Options{Prefix: "a{b}"}, "braces"},
 		"bad time-out":   {redis.Options{Addr: s.addr}, Options{Timeout: -1}, "Timeout"},
