@@ -165,7 +165,22 @@ func sayExhausted(v *providerView, sc *scene) (string, time.Time) {
 			return b.Say, time.Time(b.Window.End)
 		}
 	}
-	return "", time.Time{}
+	return v.sayShort(sc)
+}
+
+// sayShort tells of a budget that is not used up, but has too little left for some calls.
+func (v *providerView) sayShort(sc *scene) (string, time.Time) {
+	var least *budgetView
+	for _, name := range v.Budgets {
+		if b := sc.budgets[name]; b != nil && !b.Monitor && (least == nil || b.Percent > least.Percent) {
+			least = b
+		}
+	}
+	if least == nil || v.Hour.NoMoney == 0 || least.Percent < 50 {
+		return "", time.Time{}
+	}
+	return fmt.Sprintf("Budget %s has %s %s left (%s of %s used). Refused in the last %d minutes because they needed more: %s. The window ends at %s; cheaper calls still go.",
+		least.Name, money(least.Left), least.Unit, money(least.totals.Used()), money(least.Limit), recent, count(v.Hour.NoMoney, "call"), least.Ends), time.Time(least.Window.End)
 }
 
 func sayBusy(v *providerView, sc *scene) (string, time.Time) {

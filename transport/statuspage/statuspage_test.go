@@ -269,6 +269,11 @@ func TestWhyCallsWaitOrAreRefused(t *testing.T) {
 				_ = w.send(t.Context(), "maps", "Fail", "yes")
 			}
 		}, `4 calls of unknown outcome count for 2.00 USD; correcting them may free some.$`},
+		{"too little left", "exhausted", "bad", func(p *transport.Provider) { p.Budgets[0].Limit = budget.MustParse("1.80") }, func(t *testing.T, w *world) {
+			for range 4 {
+				_ = w.send(t.Context(), "maps")
+			}
+		}, `^Budget maps-day has 0.30 USD left \(1.50 of 1.80 used\). Refused in the last 5 minutes because they needed more: 1 call.`},
 		{"no price", "unpriced", "warn", func(p *transport.Provider) { p.Price = noPrice{} }, func(t *testing.T, w *world) {
 			require.Error(t, w.send(t.Context(), "maps"))
 		}, `^1 calls of the last hour had no price`},

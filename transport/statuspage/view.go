@@ -117,6 +117,7 @@ type hourView struct {
 	WaitP99S  float64        `json:"wait_p99_s"`
 	Minutes   []minuteView   `json:"minutes"`
 	Refusals  int            `json:"-"`
+	NoMoney   int            `json:"-"` // refused by a budget in the last minutes
 	Spark     *sparkline     `json:"-"`
 }
 
