@@ -173,6 +173,7 @@ func TestFlushedBooksAreReportedBeforeAnythingIsGranted(t *testing.T) {
 	_, err = c.Hold(t.Context(), holdOf(month(), "1"))
 	require.ErrorIs(t, err, budget.ErrUnavailable)
 	require.ErrorContains(t, err, "nothing is granted")
+	require.Equal(t, ModeLearning, c.Mode())
 	var over error
 	require.Eventually(t, func() bool {
 		_, over = c.Hold(t.Context(), holdOf(month(), "2.01"))
@@ -183,6 +184,7 @@ func TestFlushedBooksAreReportedBeforeAnythingIsGranted(t *testing.T) {
 	_, err = a.Resolve(t.Context(), inFlight, budget.Settled(budget.MustParse("1.75")))
 	require.NoError(t, err)
 	require.Equal(t, "settled 9.75 presumed 0 held 0", books(t, c, month()))
+	require.Equal(t, ModeExact, c.Mode())
 }
 
 func refusedOrNil(err error) bool {
@@ -392,6 +394,7 @@ func TestAllowanceIsSpentInAnOutageAndNotMore(t *testing.T) {
 	require.Equal(t, 20, passed)
 	_, err := l.Hold(t.Context(), holdOf(other, "0.01"))
 	require.ErrorIs(t, err, budget.ErrUnavailable, "nothing is held of this one")
+	require.Equal(t, ModeAway, l.Mode())
 	s.start(t)
 	eventually(t, l, month(), "settled 1.2 presumed 0 held 0.2")
 	require.NoError(t, l.Close())
@@ -454,7 +457,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		"bad time-out":        {redis.Options{Addr: s.addr}, Options{Timeout: -1}, "Timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.redis.MaxRetries = -1
+			c.redis.MaxRetries, c.redis.DialTimeout = -1, 300*time.Millisecond
 			client := redis.NewClient(&c.redis)
 			defer client.Close()
 			_, err := New(client, c.o)

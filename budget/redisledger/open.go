@@ -68,6 +68,7 @@ type Ledger struct {
 	away     []*open // granted while the store was away
 	allowed  map[string]*allowance
 	seq      uint64
+	learning time.Time // until when nothing is granted, by the server's clock
 	notices  []budget.Notice
 	closed   bool
 
@@ -156,6 +157,7 @@ func (l *Ledger) begin(ctx context.Context, lost, why, gone string) (generation,
 	l.store.told(number(at(reply, 3)))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.learning = time.UnixMilli(number(at(reply, 4)))
 	l.secret = []byte(text(at(reply, 2)))
 	if text(at(reply, 0)) == "new" && l.options.Learn > 0 {
 		l.note(fmt.Sprintf("%s: nothing is granted for %v", why, l.options.Learn))
@@ -188,6 +190,30 @@ func (l *Ledger) Key() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.secret
+}
+
+// Mode says how a ledger works at the moment.
+type Mode string
+
+// The modes.
+const (
+	ModeExact    Mode = "exact"    // every hold is decided by Redis
+	ModeLearning Mode = "learning" // the books are new or were lost: nothing is granted
+	ModeAway     Mode = "away"     // Redis does not answer: only allowances are spent
+)
+
+// Mode tells the mode as this instance knows it. It asks nobody.
+func (l *Ledger) Mode() Mode {
+	if l.store.isDown() {
+		return ModeAway
+	}
+	now := l.store.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Before(l.learning) {
+		return ModeLearning
+	}
+	return ModeExact
 }
 
 func (l *Ledger) generation() generation {

@@ -43,6 +43,7 @@ func shared(limit budget.Amount) budget.Budget {
 
 // worker is one process of the fleet: it sends until it is told to end.
 func worker(errs io.Writer) int {
+	redis.SetLogger(silent{}) // faults are the point
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	if err := work(ctx); err != nil {
@@ -51,6 +52,11 @@ func worker(errs io.Writer) int {
 	}
 	return 0
 }
+
+// silent is a logger of the Redis client that says nothing.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
 
 func work(ctx context.Context) error {
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv(workerRedis)})

@@ -118,14 +118,8 @@ func (l *Limiter) shared(ctx context.Context, w *wait) (*taken, error) {
 // next asks for a turn. Of those who need the same scopes one asks at a time, the others
 // wait behind it, and mostly find turns that it took for them.
 func (l *Limiter) next(ctx context.Context, w *wait) (*taken, error) {
-	timer := time.NewTimer(max(0, time.Until(w.latest)) + l.store.timeout) // the line moves as fast as Redis answers
-	defer timer.Stop()
-	select {
-	case w.set.asking <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-timer.C:
-		return nil, w.refusal(throttle.ReasonRate, time.Time{})
+	if err := l.line(ctx, w); err != nil {
+		return nil, err
 	}
 	changed := l.changes()
 	t, until, why, err := l.ask(ctx, w)
@@ -137,6 +131,25 @@ func (l *Limiter) next(ctx context.Context, w *wait) (*taken, error) {
 		return nil, w.refusal(why, until)
 	}
 	return nil, l.sleep(ctx, w, until, why, changed)
+}
+
+// line waits until nobody else asks for the same scopes.
+func (l *Limiter) line(ctx context.Context, w *wait) error {
+	select {
+	case w.set.asking <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(max(0, time.Until(w.latest)) + l.store.timeout) // the line moves as fast as Redis answers
+	defer timer.Stop()
+	select {
+	case w.set.asking <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return w.refusal(throttle.ReasonRate, time.Time{})
+	}
 }
 
 func (w *wait) refusal(why throttle.Reason, at time.Time) error {
