@@ -73,31 +73,32 @@ func (m *Memory) Hold(_ context.Context, h Hold) (Report, error) {
 		return m.tell(Report{}), nil
 	}
 	r := m.blank()
-	would, err := m.admit(r, &h, now)
+	would, ahead, err := m.admit(r, &h, now)
 	if err != nil || len(h.Legs) == 0 {
 		m.recycle(r)
 		return m.tell(Report{}), err
 	}
-	m.book(r, &h, now.Now)
+	m.book(r, &h, now.Now, ahead)
 	return m.tell(Report{WouldRefuse: would}), nil
 }
 
 // admit fills r with the legs of h, if all of them may be taken. It changes nothing
 // but the limits that h configures. The refusal it returns beside a nil error is
-// one that monitored budgets did not make.
-func (m *Memory) admit(r *record, h *Hold, now Reading) (*ExceededError, error) {
+// one that monitored budgets did not make; ahead says that the hold belongs to a window
+// of a clock that nobody has confirmed.
+func (m *Memory) admit(r *record, h *Hold, now Reading) (would *ExceededError, ahead bool, err error) {
 	refused, would, err := m.try(r, h, now.Now)
 	over := refused != nil && !refused.Busy || errors.Is(err, ErrUnavailable)
 	if over && !now.Unproven.IsZero() {
 		later, wouldLater, errLater := m.try(r, h, now.Unproven)
 		if later == nil && errLater == nil {
-			return wouldLater, nil
+			return wouldLater, true, nil
 		}
 	}
 	if err == nil && refused != nil {
 		err = refused
 	}
-	return would, err
+	return would, false, err
 }
 
 // try is admit at one instant. A refusal and an error exclude each other.
@@ -161,15 +162,18 @@ func (m *Memory) prepare(r *record, h *Hold, at time.Time) error {
 	return nil
 }
 
-// book takes the amounts of an admitted hold.
-func (m *Memory) book(r *record, h *Hold, now time.Time) {
+// book takes the amounts of an admitted hold. A window that only a clock nobody has
+// confirmed is in (ahead) does not become the current one: the step may be denied.
+func (m *Memory) book(r *record, h *Hold, now time.Time, ahead bool) {
 	r.begin(h, now)
 	for i := range r.legs {
 		l := &r.legs[i]
 		if l.book == nil {
 			l.book = m.addWindow(l.account, m.charged[i], now)
 		}
-		l.account.current = l.book
+		if !ahead {
+			l.account.current = l.book
+		}
 		l.book.held += l.held
 		l.book.openHolds++
 		l.book.pins++

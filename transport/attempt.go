@@ -54,9 +54,6 @@ func (c *call) nextAttempt() *attempt {
 // outgoing builds the request of the attempt: a clone with a fresh body, whose silent
 // replay by net/http is prevented if it holds money.
 func (c *call) outgoing(a *attempt) (*http.Request, error) {
-	if err := c.ctx.Err(); err != nil {
-		return nil, err // the caller left while the money was held
-	}
 	ctx := c.ctx
 	if c.t.attemptInContext {
 		ctx = context.WithValue(ctx, attemptKey{}, attemptInfo{c.p.Name, c.attempt + 1})

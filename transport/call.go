@@ -38,6 +38,7 @@ type call struct {
 	attempts int // allowed in all
 	nested   bool
 	key      string      // idempotency key of all attempts
+	print    *[16]byte   // counted by the guard against repeats
 	header   http.Header // replaces the request's if we add to it
 	turn     throttle.Turn
 	holdID   budget.HoldID

@@ -40,6 +40,11 @@ func (t *Transport) Correct(ctx context.Context, id budget.HoldID, a budget.Amou
 	if err != nil {
 		return report, err
 	}
+	for _, n := range report.Notices {
+		if ev, ok := noticeEvent(n); ok {
+			t.emit(ctx, ev)
+		}
+	}
 	e.Delta, e.Late = report.Delta, report.Late
 	t.emit(ctx, e)
 	t.emit(ctx, Event{Kind: KindChanged, Action: "correct", Actor: by.Who, Provider: e.Provider, To: a.String(), Unit: e.Unit})

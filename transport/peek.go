@@ -79,7 +79,8 @@ func (c *call) checkFrozen() error {
 	if age := c.now.UnixNano() - f.checked.Load(); age >= 0 && age < int64(time.Second) {
 		return nil
 	}
-	_, err := c.t.ledger.Hold(c.ctx, budget.Hold{Provider: c.p.Name})
+	report, err := c.t.ledger.Hold(c.ctx, budget.Hold{Provider: c.p.Name})
+	c.noticed(report)
 	if isFrozen(err) {
 		c.giveTurnBack()
 		return err

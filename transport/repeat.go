@@ -51,27 +51,19 @@ type repeats struct {
 	now, old map[[16]byte][]time.Time
 }
 
+// check counts the call, or refuses it.
 func (r *repeats) check(c *call) error {
-	rule := &c.p.Repeat
-	if rule.Max == 0 {
-		return nil
-	}
-	sum, ok := r.fingerprint(c.req, rule)
+	sum, ok := r.fingerprint(c.req, &c.p.Repeat)
 	if !ok {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seen, ok := r.now[sum]
-	if !ok {
-		seen = r.old[sum]
+	seen, err := r.refused(c.p, sum, c.now)
+	if err != nil {
+		return err
 	}
-	for len(seen) > 0 && c.now.Sub(seen[0]) >= rule.Per {
-		seen = seen[1:]
-	}
-	if len(seen) >= rule.Max {
-		return &RepeatedError{Provider: c.p.Name, Max: rule.Max, Per: rule.Per, RetryAt: seen[len(seen)-rule.Max].Add(rule.Per)}
-	}
+	c.print = &sum
 	if len(r.now) >= maxRepeats/2 {
 		r.old, r.now = r.now, nil
 	}
@@ -82,8 +74,53 @@ func (r *repeats) check(c *call) error {
 	return nil
 }
 
+// would says whether the call would be refused, and counts nothing.
+func (r *repeats) would(p *provider, req *http.Request, now time.Time) error {
+	sum, ok := r.fingerprint(req, &p.Repeat)
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, err := r.refused(p, sum, now)
+	return err
+}
+
+// refused returns when the call was made within the window, and the refusal if that is
+// too often. r.mu is held.
+func (r *repeats) refused(p *provider, sum [16]byte, now time.Time) ([]time.Time, error) {
+	rule := &p.Repeat
+	seen, ok := r.now[sum]
+	if !ok {
+		seen = r.old[sum]
+	}
+	for len(seen) > 0 && now.Sub(seen[0]) >= rule.Per {
+		seen = seen[1:]
+	}
+	if len(seen) >= rule.Max {
+		return seen, &RepeatedError{Provider: p.Name, Max: rule.Max, Per: rule.Per, RetryAt: seen[len(seen)-rule.Max].Add(rule.Per)}
+	}
+	return seen, nil
+}
+
+// forget takes back a call that was refused for another reason: it was never made.
+func (r *repeats) forget(c *call) {
+	if c.print == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if seen := r.now[*c.print]; len(seen) > 0 {
+		r.now[*c.print] = seen[:len(seen)-1]
+	}
+	c.print = nil
+}
+
 // fingerprint returns the keyed hash of what makes the call the same as another.
 func (r *repeats) fingerprint(req *http.Request, rule *Repeat) (sum [16]byte, ok bool) {
+	if rule.Max == 0 {
+		return sum, false
+	}
 	h := r.hash()
 	if rule.Fingerprint != nil {
 		s := rule.Fingerprint(req)

@@ -143,7 +143,8 @@ func (c *call) hold() error {
 	}
 	if !isRefusal(err) {
 		// The answer may be lost while the hold exists: nothing was sent, say so.
-		_, _ = c.t.ledger.Resolve(c.books(), id, budget.Voided("not_sent"))
+		report, _ := c.t.ledger.Resolve(c.books(), id, budget.Voided("not_sent"))
+		c.noticed(report)
 		if gone := c.ctx.Err(); gone != nil {
 			return gone // the caller left; the ledger need not be at fault
 		}
@@ -168,6 +169,13 @@ func (c *call) send() *attempt {
 	c.attempt++
 	c.now = time.Now()
 	c.started()
+	if err := c.ctx.Err(); err != nil { // the caller left while the money was held
+		if req.Body != nil && !c.bodyOurs {
+			_ = req.Body.Close()
+		}
+		a.err, a.notSent = err, true
+		return a
+	}
 	c.sent, c.bodyOurs = true, false
 	a.sentAt = c.now
 	a.resp, a.err = c.t.base.RoundTrip(req)
@@ -181,7 +189,7 @@ func (c *call) send() *attempt {
 // resolve ends the hold by the evidence of the attempt, and the turn unless its body
 // is still to come.
 func (c *call) resolve(a *attempt) {
-	if a.err != nil && a.outcome(0).State == budget.StatePresumed {
+	if (a.err != nil || a.resp != nil) && a.outcome(0).State == budget.StatePresumed {
 		c.unknown = true
 	}
 	c.lastErr = a.err
@@ -217,6 +225,9 @@ func (c *call) finish(a *attempt) (*http.Response, error) {
 func (c *call) refuse(err error) (*http.Response, error) {
 	c.giveTurnBack()
 	c.closeBody()
+	if !c.sentAny {
+		c.p.state.repeats.forget(c)
+	}
 	defer func() { c.done = true }()
 	reason := ReasonOf(err)
 	c.rec.call(func(i *CallInfo) { i.Reason = reason })

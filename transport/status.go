@@ -166,10 +166,16 @@ func (t *Transport) Plan(req *http.Request) (PlanInfo, error) {
 		return PlanInfo{}, nil
 	}
 	info := PlanInfo{Provider: p.Name}
+	info.refuse(p, p.state.repeats.would(p, req, time.Now()))
+	if t.ledger != nil {
+		_, err := t.ledger.Hold(req.Context(), budget.Hold{Provider: p.Name}) // it asks only for a freeze
+		if isFrozen(err) {
+			info.Refusal = err
+		}
+	}
 	q, err := p.quote(req)
 	info.Quote = q
-	if err != nil {
-		info.Refusal = err
+	if info.refuse(p, err); err != nil && !p.Monitor {
 		return info, nil
 	}
 	legs := p.legsFor(req, q)
@@ -189,6 +195,13 @@ func (t *Transport) Plan(req *http.Request) (PlanInfo, error) {
 	return info, nil
 }
 
+// refuse keeps the first refusal that would be made.
+func (i *PlanInfo) refuse(p *provider, err error) {
+	if err != nil && i.Refusal == nil && !p.Monitor {
+		i.Refusal = err
+	}
+}
+
 func (t *Transport) planMoney(req *http.Request, p *provider, legs []budget.Leg, info *PlanInfo) error {
 	prio, _ := p.order(req.Context(), req)
 	for _, l := range legs {
@@ -197,10 +210,12 @@ func (t *Transport) planMoney(req *http.Request, p *provider, legs []budget.Leg,
 			return err
 		}
 		info.Budgets = append(info.Budgets, totals...)
-		e := totals[0].Refusal(l.Amount, prio == throttle.Critical)
-		if e != nil && !l.Budget.Monitor && info.Refusal == nil {
+		if totals[0].Frozen && info.Refusal == nil {
+			info.Refusal = &budget.FrozenError{Provider: p.Name, Budget: l.Budget.Label}
+		}
+		if e := totals[0].Refusal(l.Amount, prio == throttle.Critical); e != nil && !l.Budget.Monitor {
 			e.Provider = p.Name
-			info.Refusal = e
+			info.refuse(p, e)
 		}
 	}
 	return nil

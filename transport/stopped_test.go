@@ -294,3 +294,89 @@ func TestAnEmptyMethodIsGet(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "gets", got)
 }
+
+// An answer that is presumed spent counts as unknown, whatever ends the call later.
+func TestAnUnknownOutcomeIsNotForgottenByWhatComesLater(t *testing.T) {
+	for name, second := range map[string]answer{"dial": {err: errDial}, "gave up": {status: 200}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, answers(t, answer{status: 500}, second), func(_ *transport.Config, p *transport.Provider) {
+					p.Retry.Unknown, p.Retry.Attempts = transport.ReplayAll, 2
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if second.err == nil {
+					time.AfterFunc(50*time.Millisecond, cancel)
+				}
+				_, err := w.send(ctx, "POST", "text")
+				require.Error(t, err)
+				require.True(t, transport.OutcomeUnknown(err))
+				require.False(t, transport.NotSent(err))
+				w.books("0", "1", "0")
+			})
+		})
+	}
+}
+
+func TestARefusedCallIsNoRepeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200}), rate(throttle.PerMinute(1)), func(c *transport.Config, p *transport.Provider) {
+			c.MaxWait = transport.NoWait
+			p.Repeat = transport.Repeat{Max: 1, Per: time.Hour}
+		})
+		_, err := w.post("other")
+		require.NoError(t, err)
+		_, err = w.post("text")
+		at, ok := transport.RetryAt(err)
+		require.True(t, ok)
+		require.Equal(t, transport.ReasonRate, transport.ReasonOf(err))
+		time.Sleep(time.Until(at))
+		_, err = w.post("text")
+		require.NoError(t, err)
+	})
+}
+
+func TestPlanKnowsFreezesAndRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {
+			p.Repeat = transport.Repeat{Max: 1, Per: time.Hour}
+		})
+		req := request(t, t.Context(), strings.NewReader("text"))
+		reason := func() transport.Reason {
+			plan, err := w.Plan(req)
+			require.NoError(t, err)
+			return transport.ReasonOf(plan.Refusal)
+		}
+		require.Empty(t, reason())
+		require.NoError(t, w.Freeze(t.Context(), "api", budget.By{Who: "maria"}))
+		require.Equal(t, transport.ReasonFrozen, reason())
+		require.NoError(t, w.Release(t.Context(), "api", budget.By{Who: "maria"}))
+		require.NoError(t, w.ledger.Freeze(t.Context(), budget.Target{Budget: "day"}, budget.By{Who: "maria"}))
+		require.Equal(t, transport.ReasonFrozen, reason())
+		require.NoError(t, w.ledger.Release(t.Context(), budget.Target{Budget: "day"}, budget.By{Who: "maria"}))
+		_, err := w.RoundTrip(req)
+		require.NoError(t, err)
+		req = request(t, t.Context(), strings.NewReader("text"))
+		require.Equal(t, transport.ReasonRepeated, reason())
+	})
+}
+
+// noticing tells a notice with every hold.
+type noticing struct{ *budget.Memory }
+
+func (l noticing) Hold(ctx context.Context, h budget.Hold) (budget.Report, error) {
+	r, err := l.Memory.Hold(ctx, h)
+	r.Notices = append(r.Notices, budget.Notice{Kind: budget.NoticeThreshold, Budget: "shared", Percent: 80})
+	return r, err
+}
+
+func TestNoticesReachTheHookThroughAnyProvider(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200}), func(c *transport.Config, p *transport.Provider) {
+			c.Ledger, p.Budgets, p.Price = noticing{new(budget.Memory)}, nil, nil
+		})
+		_, err := w.get()
+		require.NoError(t, err)
+		require.Len(t, w.eventsOf(transport.KindThreshold), 1)
+	})
+}

@@ -18,11 +18,13 @@ import (
 // What this file knows of net/http and cannot see in its exported types was read in Go
 // 1.26.8 (transport.go, h2_bundle.go) and is pinned by tests against real servers.
 
-// wireTrace counts the connections that net/http put the request on. The hook runs on
-// the goroutine of RoundTrip. Whether a header was written would be no proof, because a
-// cancelled RoundTrip returns while another goroutine may be about to write it.
+// wireTrace sees that net/http looks for a connection, and counts those that it put the
+// request on. The hooks run on the goroutine of RoundTrip. Whether a header was written
+// would be no proof, because a cancelled RoundTrip returns while another goroutine may be
+// about to write it.
 type wireTrace struct {
 	hooks httptrace.ClientTrace
+	asked atomic.Bool
 	conns atomic.Int32
 }
 
@@ -43,6 +45,7 @@ func (a *attempt) watch(c *call, ctx context.Context) context.Context {
 			cancel()
 		}
 	}
+	w.hooks.GetConn = func(string) { w.asked.Store(true) }
 	a.wire = w
 	return httptrace.WithClientTrace(ctx, &w.hooks)
 }
@@ -81,10 +84,22 @@ var errReplayStopped = errors.New("net/http was about to send the request a seco
 // request on a connection, or (for a Base that does not tell) the dial or the TLS
 // handshake failed.
 func (a *attempt) provenNotSent(traced bool) bool {
-	if traced && a.wire != nil {
+	if traced && a.wire != nil && a.wire.asked.Load() {
 		return a.wire.conns.Load() == 0
 	}
-	return isDialError(a.err)
+	return isDialError(a.err) || traced && isRefusedByNetHTTP(a.err)
+}
+
+// isRefusedByNetHTTP reports whether net/http found the request itself to be wrong. A
+// request that it handed to a protocol registered with it is another matter.
+func isRefusedByNetHTTP(err error) bool {
+	text := err.Error()
+	for _, s := range []string{"net/http: invalid ", "unsupported protocol scheme", "http: no Host in request URL", "http: nil Request.URL"} {
+		if strings.HasPrefix(text, s) {
+			return true
+		}
+	}
+	return false
 }
 
 func isDialError(err error) bool {

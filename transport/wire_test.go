@@ -251,3 +251,18 @@ func TestAContextThatALedgerKeepsStaysThatOfItsCall(t *testing.T) {
 	require.Equal(t, "first", ledger.ctx.Value(ctxKey{}))
 	require.NoError(t, ledger.ctx.Err())
 }
+
+// A protocol that is registered with net/http sends without a word to httptrace.
+func TestARegisteredProtocolProvesNothing(t *testing.T) {
+	sent := 0
+	base := &http.Transport{}
+	base.RegisterProtocol("https", roundTripFunc(func(*http.Request) (*http.Response, error) {
+		sent++
+		return nil, errReset
+	}))
+	rt := metered(t, base, "api.example.com", func(_ *transport.Config, p *transport.Provider) { p.Retry.Attempts = 4 })
+	_, err := rt.RoundTrip(request(t, t.Context(), strings.NewReader("text")))
+	require.True(t, transport.OutcomeUnknown(err))
+	require.Equal(t, 1, sent)
+	require.Equal(t, "1", booked(t, rt).Presumed.String())
+}

@@ -16,6 +16,7 @@ var clocks = []namedCase{
 	{"a step forward is not believed at once", stepForward},
 	{"an answer's date confirms a step forward", stepConfirmed},
 	{"an answer's date speaks against a step forward", stepDenied},
+	{"an answer's date speaks against a step of one day", oneDayDenied},
 	{"after a suspend the day is the new one", suspend},
 	{"after ten steady minutes a step is believed", steadyMinutes},
 	{"an exhausted window does not wait for a confirmation", exhaustedStep},
@@ -117,6 +118,22 @@ func stepDenied(r *rig) {
 	r.hand.Step(-72 * time.Hour)
 	r.refused(day, "0.01")
 	require.Equal(r, "settled 10 presumed 0 held 0 left 0", r.books(day))
+}
+
+// One day ahead is as near as a small step back: what is current must not have moved.
+func oneDayDenied(r *rig) {
+	day := r.day()
+	before := r.hand.Now()
+	r.spend(day, "10")
+	r.hand.Step(24 * time.Hour)
+	id := r.take(day, "1") // of a day that nobody has confirmed
+	r.resolve(id, budget.Outcome{State: budget.StateSettled, Amount: budget.Unit, Seen: before})
+	require.Equal(r, "2026-05-02", r.refused(day, "0.01").Window)
+	r.hand.Step(-24 * time.Hour)
+	r.refused(day, "0.01")
+	require.Equal(r, "settled 10 presumed 0 held 0 left 0", r.books(day))
+	r.at("2026-05-03T00:00:00Z")
+	require.Equal(r, "settled 1 presumed 0 held 0 left 9", r.books(day))
 }
 
 func suspend(r *rig) {

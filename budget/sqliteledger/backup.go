@@ -3,6 +3,7 @@ package sqliteledger
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,18 +21,22 @@ func (l *Ledger) Backup(ctx context.Context, file string) error {
 	if err := l.flush(ctx); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if _, err := os.Lstat(file); err == nil {
+		return &fs.PathError{Op: "backup", Path: file, Err: fs.ErrExist}
+	}
+	// Under its name only once it is whole: the beginning of a copy, left by a process that
+	// died, would open as a ledger of which nothing is spent.
+	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*.part")
 	if err != nil {
 		return err
 	}
-	err = l.copyTo(ctx, file)
-	if err == nil {
-		err = errors.Join(f.Sync(), syncDir(filepath.Dir(file)))
+	if err = l.copyTo(ctx, f.Name()); err == nil {
+		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(file))
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Link(f.Name(), file) // fails if the file exists by now
 	}
-	return nil
+	return errors.Join(err, os.Remove(f.Name()), syncDir(filepath.Dir(file)))
 }
 
 func (l *Ledger) copyTo(ctx context.Context, file string) error {

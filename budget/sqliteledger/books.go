@@ -28,6 +28,7 @@ type books struct {
 	touched   []*page                  // in the group that was committed last
 	lastEntry int64                    // the id of the newest entry
 	given     map[string]budget.Budget // how this handle configured each budget last
+	fresh     []string                 // of given, by the group that is under way
 	looked    time.Time                // when dead owners were looked for
 	behind    bool                     // there are more closed holds to forget
 
@@ -107,8 +108,11 @@ const maxCached = 100_000
 // begin takes the write lock, and drops what other connections have made untrue.
 func (b *books) begin(r budget.Reading) error {
 	b.exec("BEGIN IMMEDIATE")
-	if len(b.given) > maxCached {
-		clear(b.given)
+	for name := range b.given { // any of them: one that comes again is configured anew
+		if len(b.given) <= maxCached {
+			break
+		}
+		delete(b.given, name)
 	}
 	if v := b.number("PRAGMA data_version"); v != b.version || len(b.pages) > maxCached || len(b.providers) > maxCached {
 		b.forget()
@@ -141,14 +145,25 @@ func (b *books) commit() error {
 		f()
 	}
 	clear(b.kept)
-	b.kept = b.kept[:0]
+	b.kept, b.fresh = b.kept[:0], b.fresh[:0]
 	return nil
+}
+
+// give remembers how this handle configures a budget. What a group that fails has
+// configured is forgotten; what was before is not, or a limit that another process or a
+// person set since would be configured away.
+func (b *books) give(bud budget.Budget) {
+	b.given[bud.Name] = bud
+	b.fresh = append(b.fresh, bud.Name)
 }
 
 func (b *books) rollback() {
 	b.exec("ROLLBACK")
 	_ = b.take() // SQLite may have rolled back by itself
-	clear(b.given)
+	for _, name := range b.fresh {
+		delete(b.given, name)
+	}
+	b.fresh = b.fresh[:0]
 	b.forget()
 }
 

@@ -40,6 +40,9 @@ func (b *books) admit(h budget.Hold) (charges []charge, would *budget.ExceededEr
 	if refused != nil && !refused.Busy && !b.maybe.IsZero() {
 		later, no, wouldLater, errLater := b.try(h, b.maybe)
 		if no == nil && errLater == nil {
+			for i := range later {
+				later[i].ahead = true
+			}
 			return later, wouldLater, nil
 		}
 	}
@@ -54,6 +57,7 @@ type charge struct {
 	leg     budget.Leg
 	account *account // id 0: the first use of this budget
 	span    *span
+	ahead   bool // of a clock that nobody has confirmed: the span does not become current
 }
 
 // try finds out what refuses the hold at an instant.
@@ -96,7 +100,7 @@ func (b *books) charge(leg budget.Leg, at time.Time) (charge, error) {
 	if err != nil {
 		return charge{}, err
 	}
-	return charge{leg, a, b.current(a, leg.Budget, at)}, b.err
+	return charge{leg: leg, account: a, span: b.current(a, leg.Budget, at)}, b.err
 }
 
 // configure returns the account of a budget, and books what is configured anew.
@@ -111,7 +115,7 @@ func (b *books) configure(bud budget.Budget) (*account, error) {
 	if given, ok := b.given[bud.Name]; ok && sameConfig(given, bud) {
 		return a, nil // another process may have configured it since: the last one wins
 	}
-	b.given[bud.Name] = bud
+	b.give(bud)
 	if sameConfig(a.budget, bud) {
 		return a, nil
 	}
@@ -261,13 +265,13 @@ func (b *books) open(c *charge) *page {
 		a.id = b.insert("INSERT INTO budget(name, label, unit, period, zone, alerts, configured) VALUES(?,?,?,?,?,?,?)",
 			a.budget.Name, a.budget.Label, a.budget.Unit, a.period, a.zone, formatAlerts(a.budget.Alerts), int64(a.budget.Limit))
 		b.accounts[a.budget.Name] = a
-		b.given[a.budget.Name] = a.budget
+		b.give(a.budget)
 	}
 	p := c.span.page()
 	if p == nil {
 		p = b.addPage(a, c.leg.Budget, c.span)
 	}
-	if a.current != c.span {
+	if a.current != c.span && !(c.ahead && a.current != nil) {
 		if a.current != nil {
 			p.trend = a.current.trend()
 		}

@@ -136,6 +136,7 @@ func (l *Ledger) enter() error {
 	}
 	b.exec("INSERT INTO owner(id, pid, opened) VALUES(?,?,?)", b.owner, os.Getpid(), b.now.UnixMilli())
 	l.id, l.key = b.text("SELECT value FROM meta WHERE key='ledger'"), b.text("SELECT value FROM meta WHERE key='key'")
+	b.presumeOrphans()
 	b.expire()
 	if err := b.commit(); err != nil {
 		return err

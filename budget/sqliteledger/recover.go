@@ -34,6 +34,17 @@ func (b *books) recoverDead() (found bool) {
 	return found
 }
 
+// presumeOrphans presumes the holds in flight of owners that have no row: someone has
+// removed their presence while they lived, so that they were taken for dead, and went on.
+func (b *books) presumeOrphans() {
+	var owners []int64
+	b.query(func(s *sqlite3.Stmt) { owners = append(owners, s.ColumnInt64(0)) },
+		"SELECT DISTINCT owner FROM hold WHERE state=? AND owner NOT IN (SELECT id FROM owner)", int(budget.StateHeld))
+	for _, owner := range owners {
+		b.presumeAll(owner)
+	}
+}
+
 func (b *books) presumeAll(owner int64) {
 	var ids []budget.HoldID
 	b.query(func(s *sqlite3.Stmt) {

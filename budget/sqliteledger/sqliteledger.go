@@ -33,6 +33,9 @@ func (l *Ledger) Hold(ctx context.Context, h budget.Hold) (budget.Report, error)
 
 // check refuses what is no hold, at the price of no look at the file.
 func check(h budget.Hold) error {
+	if h.Provider == "" {
+		return fmt.Errorf("%w: a hold without a provider", budget.ErrConflict)
+	}
 	unit := ""
 	for i, leg := range h.Legs {
 		b := leg.Budget.Normal()
