@@ -10,8 +10,8 @@ PROVE    := ./...
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
-run: ## the quick start: text messages and addresses to two fake vendors, and their invoices
-	go run ./examples/quickstart
+run: ## the quick start: two fake vendors, their invoices and a status page (ARGS=-hold keeps it up)
+	go run ./examples/quickstart $(ARGS)
 test: deps ## every test, in random order, under the race detector (the SDKs of others without: they take minutes to compile)
 	go test -race -shuffle=on ./...
 	@m="$(filter-out .,$(MODULES))"; for m in $$m; do (cd $$m && echo "[$$m]" && go test -shuffle=on ./...); done

@@ -53,6 +53,7 @@ var importPaths = map[string]string{
 	"slog": "log/slog", "testing": "testing", "time": "time", "url": "net/url",
 	"budget": module + "/budget", "dialect": module + "/transport/dialect", "price": module + "/budget/price", "provider": module + "/transport/provider",
 	"redisledger": module + "/budget/redisledger", "redislimiter": module + "/throttle/redislimiter", "sqliteledger": module + "/budget/sqliteledger",
+	"promtransport": module + "/transport/promtransport", "statuspage": module + "/transport/statuspage",
 	"throttle": module + "/throttle", "transport": module + "/transport", "vendortest": module + "/transport/vendortest",
 }
 
