@@ -16,14 +16,14 @@ type scope struct {
 	first string          // the leg whose slot it is in
 	rates []throttle.Rate // as last asked for or set
 	gate  time.Time       // when it opens
+	sets  []*set          // that it belongs to
 	early []throttle.Cap  // that came before anybody asked, so that its slot was unknown
 }
 
 // set is the scopes that are asked for together.
 type set struct {
-	heldTo time.Time
-	hold   string // a scope of the local bucket that is closed while turns are due later
-	keys   []string
+	hold   string    // a scope of the local bucket that is closed while turns are due later
+	heldTo time.Time // until when it is
 	asking chan struct{}
 	batch  *batch
 	asked  time.Time // when Redis was asked last
@@ -46,12 +46,10 @@ func (l *Limiter) prepare(legs []throttle.Leg) (s *set, early []throttle.Cap) {
 		clear(l.sets)
 	}
 	s = l.sets[id]
-	if s == nil {
+	fresh := s == nil
+	if fresh {
 		s = &set{hold: holdPrefix + id, asking: make(chan struct{}, 1)}
-		for i := range legs {
-			s.keys = append(s.keys, strings.Clone(legs[i].Key))
-		}
-		l.sets[id] = s
+		l.sets[strings.Clone(id)] = s
 	}
 	for i := range legs {
 		leg := &legs[i]
@@ -59,6 +57,9 @@ func (l *Limiter) prepare(legs []throttle.Leg) (s *set, early []throttle.Cap) {
 		if sc == nil {
 			sc = &scope{rates: slices.Clone(leg.Rates)}
 			l.scopes[strings.Clone(leg.Key)] = sc
+		}
+		if fresh {
+			sc.sets = append(sc.sets, s)
 		}
 		if sc.first == "" {
 			if sc.first = legs[0].Key; i > 0 { // a first leg was told under its own name
@@ -69,18 +70,18 @@ func (l *Limiter) prepare(legs []throttle.Leg) (s *set, early []throttle.Cap) {
 		}
 		if !slices.Equal(sc.rates, leg.Rates) {
 			sc.rates = slices.Clone(leg.Rates)
-			l.change(leg.Key)
+			l.change(sc)
 		}
 	}
 	return s, early
 }
 
 // change lets those ask again who wait for a scope. The caller holds the lock.
-func (l *Limiter) change(key string) {
+func (l *Limiter) change(sc *scope) {
 	close(l.changed)
 	l.changed = make(chan struct{})
-	for _, s := range l.sets {
-		if slices.Contains(s.keys, key) {
+	for _, s := range sc.sets {
+		if !s.heldTo.IsZero() {
 			_ = l.local.Cap(context.Background(), throttle.Cap{Key: s.hold, Reopen: true})
 			s.heldTo = time.Time{}
 		}
@@ -130,10 +131,8 @@ func (l *Limiter) closeLocal(ctx context.Context, key string, until time.Time, c
 	if until.After(sc.gate) {
 		sc.gate = until
 	}
-	for _, s := range l.sets {
-		if s.batch != nil && slices.Contains(s.keys, key) {
-			s.batch = nil
-		}
+	for _, s := range sc.sets {
+		s.batch = nil
 	}
 }
 
@@ -144,8 +143,8 @@ func (l *Limiter) openLocal(ctx context.Context, key string) {
 	defer l.mu.Unlock()
 	if sc := l.scopes[key]; sc != nil {
 		sc.gate = time.Time{}
+		l.change(sc)
 	}
-	l.change(key)
 }
 
 // Cap implements [throttle.Limiter]: it holds in this process at once, in Redis when it

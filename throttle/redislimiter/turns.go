@@ -66,7 +66,7 @@ func (l *Limiter) Set(leg throttle.Leg) error {
 	defer l.mu.Unlock()
 	if sc := l.scopes[leg.Key]; sc != nil && !slices.Equal(sc.rates, leg.Rates) {
 		sc.rates = slices.Clone(leg.Rates)
-		l.change(leg.Key)
+		l.change(sc)
 	}
 	return nil
 }
