@@ -12,7 +12,7 @@ const maxPoints = 192
 
 // history is what was used of one window, over time.
 type history struct {
-	unit       string
+	budget     budget.Budget // zero: nothing was read yet
 	window     budget.Window
 	step       time.Duration
 	points     []point
@@ -35,19 +35,30 @@ func (p point) used() budget.Amount { return p.settled + p.presumed }
 
 // set puts the history at what the ledger says.
 func (h *history) set(at time.Time, t *budget.Totals) {
-	if h.window.ID != t.Window.ID && t.Window.Oldest == t.Window.ID || h.unit == "" {
-		*h = history{unit: t.Budget.Unit, step: time.Second}
-	}
-	h.window = t.Window
+	h.enter(t.Budget, t.Window)
 	h.put(point{at.UnixNano(), t.Settled, t.Presumed})
+}
+
+// enter begins anew if w is another window. The windows of a rolling period are one.
+func (h *history) enter(b budget.Budget, w budget.Window) {
+	if h.budget.Name == "" || h.window.ID != w.ID && w.Oldest == w.ID {
+		*h = history{step: time.Second}
+	}
+	h.budget, h.window = b, w
 }
 
 // add counts a cost on top of what was used.
 func (h *history) add(at time.Time, settled, presumed budget.Amount) {
-	if len(h.points) == 0 || !at.Before(h.window.End) {
+	if h.budget.Name == "" {
 		return
 	}
-	last := h.points[len(h.points)-1]
+	if !at.Before(h.window.End) { // nobody has looked since then
+		h.enter(h.budget, h.budget.Window(at))
+	}
+	var last point
+	if n := len(h.points); n > 0 {
+		last = h.points[n-1]
+	}
 	last.at = at.UnixNano()
 	last.settled, last.presumed = plus(last.settled, settled), plus(last.presumed, presumed)
 	h.put(last)
@@ -69,7 +80,11 @@ func (h *history) put(p point) {
 	for n > 0 && h.points[n-1].at >= p.at {
 		n--
 	}
-	h.points = append(h.points[:n], p)
+	old := 0
+	for length := int64(h.window.End.Sub(h.window.Start)); old < n && h.points[old].at < p.at-length; {
+		old++ // it has left a rolling period
+	}
+	h.points = append(h.points[:n], p)[old:]
 	if len(h.points) > maxPoints {
 		h.thin()
 	}
@@ -78,7 +93,7 @@ func (h *history) put(p point) {
 // thin doubles the step.
 func (h *history) thin() {
 	h.step *= 2
-	kept := h.points[:0]
+	kept := make([]point, 0, maxPoints+1)
 	for _, p := range h.points {
 		p.at -= p.at % int64(h.step)
 		if n := len(kept); n > 0 && kept[n-1].at == p.at {

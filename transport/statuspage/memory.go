@@ -164,7 +164,7 @@ func (m *memory) resolved(e transport.Event) {
 			continue
 		}
 		cost, delta := e.Cost, e.Delta
-		switch h.unit {
+		switch h.budget.Unit {
 		case e.Unit:
 		case budget.Calls:
 			cost, delta = budget.Unit, 0

@@ -17,7 +17,22 @@ var stateWords = map[string]string{
 	"slots": "waiting", "rate": "waiting", "unpriced": "unpriced", "ok": "ok",
 }
 
-var budgetWords = map[level]string{levelBad: "used up", levelWarn: "look", levelBusy: "held"}
+// word is what the state of a budget that needs a look is called on the page.
+func (v *budgetView) word() string {
+	switch {
+	case v.Frozen:
+		return "frozen"
+	case v.Level == levelBad:
+		return "used up"
+	case v.Level == levelBusy:
+		return "held"
+	case v.Forecast.State == "runs_out":
+		return "runs out"
+	case v.Percent >= 80:
+		return "nearly"
+	}
+	return "unsure"
+}
 
 // scene is all that the state of a provider follows from.
 type scene struct {

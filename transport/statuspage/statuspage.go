@@ -19,8 +19,8 @@
 //
 // Limits, use, queues and gates are read when the page is asked for. What is past comes
 // from the events of this process, in bounded memory: the last 200 decisions and 20
-// changes (about 80 KiB), the last hour of each provider by minutes (about 10 KiB each),
-// and the present window of each budget in at most 192 steps (about 8 KiB each). The steps
+// changes (about 130 KiB), the last hour of each provider by minutes (about 9 KiB each),
+// and the present window of each budget in at most 192 steps (about 10 KiB each). The steps
 // begin at one second and grow with the time that is watched. Between two readings of the
 // page the history of a budget grows by what this process spends; each reading puts it
 // at what the ledger says, so that the spending of others shows as a step there.

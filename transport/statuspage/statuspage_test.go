@@ -423,6 +423,31 @@ func TestHistoryFollowsTheWindow(t *testing.T) {
 		time.Sleep(5 * time.Hour) // the next day
 		b = w.json(t, "/").Budgets[0]
 		require.Len(t, b.History.Points, 1, "a new window begins anew")
+
+		time.Sleep(24 * time.Hour) // and the next, which nobody looks at before it is used
+		require.NoError(t, w.send(t.Context(), "maps"))
+		time.Sleep(time.Minute)
+		b = w.json(t, "/").Budgets[0]
+		require.Len(t, b.History.Points, 2)
+		require.Equal(t, []string{"0.5", "0.5"}, []string{b.History.Points[0].Settled, b.History.Points[1].Settled})
+	})
+}
+
+// A rolling period has no end: what has left it is forgotten, and the steps stay fine.
+func TestHistoryOfARollingPeriod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := provider("maps", "1000")
+		p.Budgets[0].Every = budget.Rolling(6 * time.Hour)
+		w := newWorld(t, new(budget.Memory), p)
+		for range 1000 {
+			time.Sleep(3 * time.Minute)
+			require.NoError(t, w.send(t.Context(), "maps"))
+		}
+		h := w.json(t, "/").Budgets[0].History
+		require.LessOrEqual(t, h.StepS, 256.0)
+		require.Greater(t, len(h.Points), 60)
+		require.LessOrEqual(t, time.Since(h.Points[0].At), 7*time.Hour)
+		w.html(t, "/")
 	})
 }
 

@@ -370,7 +370,7 @@ func (v *view) findings() {
 	}
 	for _, b := range v.Budgets {
 		if b.Level != levelOK && !shown[b.Name] {
-			v.Now = append(v.Now, finding{b.Level, budgetWords[b.Level], b.Name, b.Say, "?budget=" + escape(b.Name)})
+			v.Now = append(v.Now, finding{b.Level, b.word(), b.Name, b.Say, "?budget=" + escape(b.Name)})
 		}
 	}
 	slices.SortStableFunc(v.Now, func(a, b finding) int { return severity[b.Level] - severity[a.Level] })
