@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -88,7 +89,11 @@ func (l *Ledger) wrote(o *open, writes int64, own []any) {
 			s = &share{leg: *lg}
 			l.own[key] = s
 		}
-		if writes >= s.writes {
+		by, lost := strings.CutPrefix(text(own[i]), "by ")
+		switch {
+		case lost: // the window is gone: what we know of it must not be
+			s.total += amount(by)
+		case writes >= s.writes:
 			s.total, s.writes = amount(own[i]), writes
 		}
 	}

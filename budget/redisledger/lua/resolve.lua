@@ -65,7 +65,7 @@ for i = 1, legs do
       w.open, w.unknown = math.max(0, w.open), math.max(0, w.unknown)
     end
     leg.window, leg.spent, leg.fired = w, ZERO, w.fired
-    leg.acc = redis.call('HMGET', leg.account, 'alerts', 'limit', 'override', 't', 't1', 'n1', 'b1', 't2', 'n2', 'b2', 't3', 'n3', 'b3')
+    leg.acc = redis.call('HMGET', leg.account, 'alerts', 'limit', 'override', 't', 't1', 'n1', 'b1', 't2', 'n2', 'b2', 't3', 'n3', 'b3', 'cur')
     for j = k + 1, k + leg.windows - 1 do
       local o = redis.call('HMGET', KEYS[j], 's', 'p', 'fired')
       leg.spent, leg.fired = add(leg.spent, add(num(o[1]), num(o[2]))), math.max(leg.fired, tonumber(o[3] or '0'))
@@ -127,15 +127,19 @@ end
 if ARGV[8] ~= '' then redis.call('HSET', KEYS[5], 'ref', ARGV[8]) end
 if mode == 'abandon' then redis.call('HSET', KEYS[5], 'abandoned', 1) end
 for i, leg in ipairs(plan) do
-  if leg.lost then
+  local by = sub(leg.after, leg.before)
+  if leg.lost and leg.id == leg.acc[14] then
+    own[i] = 'by ' .. str(by) -- the next hold finds the loss, and the caller reports it
+  elseif leg.lost then
+    own[i] = 'by ' .. str(by)
     redis.call('HSET', KEYS[7], 's', str(add(num(redis.call('HGET', KEYS[7], 's')), leg.after)))
   else
     if state == 'h' and is ~= 'v' then trend(leg) end
     alert(i, leg)
-    leg.window.own = add(leg.window.own, sub(leg.after, leg.before))
+    leg.window.own = add(leg.window.own, by)
     save(leg.key, leg.window)
+    own[i] = str(leg.window.own)
   end
-  own[i] = str(leg.window.own)
 end
 
 return {'ok', redis.call('HINCRBY', KEYS[2], 'n', 1), NOW, own, str(over), str(delta), late and 1 or 0, alerts, state}
