@@ -50,6 +50,28 @@ func TestEveryAlertIsExpectedSomewhere(t *testing.T) {
 	}
 }
 
+// Without any one of the alerts the tests of the rules fail. It takes minutes.
+func TestEachAlertIsNeeded(t *testing.T) {
+	if os.Getenv("OUTLAY_PROVE") == "" {
+		t.Skip("a long proof: set OUTLAY_PROVE=1")
+	}
+	promtool(t, "--version")
+	text, err := os.ReadFile("outlay.rules.yaml")
+	require.NoError(t, err)
+	tests, err := os.ReadFile("outlay.rules.test.yaml")
+	require.NoError(t, err)
+	caught := 0
+	for _, a := range alert.FindAllStringSubmatch(string(text), -1) {
+		dir := t.TempDir()
+		renamed := strings.Replace(string(text), "alert: "+a[1]+",", "alert: "+a[1]+"Gone,", 1)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "outlay.rules.yaml"), []byte(renamed), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "test.yaml"), tests, 0o600))
+		require.Error(t, exec.CommandContext(t.Context(), "promtool", "test", "rules", filepath.Join(dir, "test.yaml")).Run(), "%s can go", a[1])
+		caught++
+	}
+	t.Logf("prove: %d of %d alerts are missed by the tests of the rules when they are gone", caught, caught)
+}
+
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	text, err := os.ReadFile("dashboard.json")

@@ -583,3 +583,19 @@ func BenchmarkPage(b *testing.B) {
 		_, _ = io.Copy(io.Discard, rec.Body)
 	}
 }
+
+func BenchmarkObserve(b *testing.B) {
+	w := newWorld(b, new(budget.Memory), provider("maps", "1000000000"))
+	events := []transport.Event{
+		{Kind: transport.KindStarted, Provider: "maps"}, {Kind: transport.KindAnswered, Provider: "maps", Status: 200},
+		{Kind: transport.KindResolved, Provider: "maps", Outcome: "settled", Cost: 1, Unit: "USD"}, {Kind: transport.KindFinished, Provider: "maps", Outcome: "answered"},
+	}
+	b.ReportAllocs()
+	for b.Loop() { // one op is one call
+		now := time.Now()
+		for _, e := range events {
+			e.Time = now
+			w.page.Observe(b.Context(), e)
+		}
+	}
+}
