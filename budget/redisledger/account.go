@@ -14,6 +14,7 @@ import (
 // account is what this process knows of a budget.
 type account struct {
 	given   budget.Budget // as this process configured it last, normal
+	stale   bool          // the store may not know it any more
 	current budget.Window // in which the last hold of anybody was charged
 }
 
@@ -26,11 +27,12 @@ func (l *Ledger) configure(ctx context.Context, b budget.Budget) (budget.Window,
 	l.mu.Lock()
 	a := l.accounts[b.Name]
 	l.mu.Unlock()
-	if a != nil && sameConfig(a.given, b) {
+	known := a != nil && sameConfig(a.given, b)
+	if known && !a.stale {
 		return a.current, nil
 	}
 	reply, _, err := l.store.run(ctx, l.scripts.configure, []string{l.keys.account(b.Name), l.keys.log},
-		what(b), int64(b.Limit), b.Label, alerts(b), b.Name)
+		what(b), int64(b.Limit), b.Label, alerts(b), b.Name, bit(known))
 	if err != nil {
 		if a != nil && what(a.given) == what(b) {
 			return a.current, err
@@ -58,7 +60,9 @@ func (l *Ledger) configure(ctx context.Context, b budget.Budget) (budget.Window,
 func (l *Ledger) unconfigure(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.accounts, name)
+	if a := l.accounts[name]; a != nil {
+		l.accounts[name] = &account{given: a.given, current: a.current, stale: true}
+	}
 }
 
 // moved notes that the current window of a budget is another one than we knew.

@@ -237,6 +237,27 @@ func TestBooksThatWentBackAreCorrected(t *testing.T) {
 	require.Equal(t, "settled 5.5 presumed 0 held 0", books(t, l, month()))
 }
 
+func TestLossDoesNotBringOldLimitsBack(t *testing.T) {
+	client := startServer(t).client(t)
+	old, young := open1(t, client, Options{beat: time.Hour}), open1(t, client, Options{beat: time.Hour})
+	spend(t, old, month(), "1")
+	raised := month()
+	raised.Limit = 20 * budget.Unit
+	spend(t, young, raised, "1")
+	goBack := snapshot(t, client)
+	spend(t, old, month(), "1")
+	goBack()
+	spend(t, old, month(), "1") // it reports what was lost
+	s, err := totalsOf(young, raised)
+	require.NoError(t, err)
+	require.Equal(t, []budget.Amount{4 * budget.Unit, 20 * budget.Unit}, []budget.Amount{s.Settled, s.Limit})
+	require.NoError(t, young.SetLimit(t.Context(), "month", 30*budget.Unit, budget.By{Who: "me"}))
+	goBack = snapshot(t, client)
+	spend(t, young, raised, "1")
+	goBack()
+	spend(t, young, raised, "21")
+}
+
 func TestEvictedWindowIsNoFullBudget(t *testing.T) {
 	client := startServer(t).client(t)
 	a, b := open1(t, client, Options{beat: 50 * time.Millisecond}), open1(t, client, Options{beat: 50 * time.Millisecond})
@@ -331,7 +352,6 @@ func TestServersClockDecides(t *testing.T) {
 		l.store.mu.Lock()
 		l.store.offset = wrong // our clock is off, and the server has not told us yet
 		l.store.mu.Unlock()
-		l.unconfigure("month")
 		l.mu.Lock()
 		l.accounts["month"] = &account{given: month().Normal()}
 		l.mu.Unlock()

@@ -111,9 +111,9 @@ func (l *Ledger) landed(o *open, reply []any) {
 
 func (l *Ledger) reconfigure(ctx context.Context, o *open) error {
 	for i := range o.legs {
+		l.unconfigure(o.legs[i].name)
 		l.mu.Lock()
 		a := l.accounts[o.legs[i].name]
-		delete(l.accounts, o.legs[i].name)
 		l.mu.Unlock()
 		if a == nil {
 			continue

@@ -44,11 +44,9 @@ func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 	for _, s := range own {
 		used[s.name] = true
 	}
-	for name := range accounts {
-		delete(l.accounts, name)
-	}
 	l.mu.Unlock()
 	for name, a := range accounts {
+		l.unconfigure(name)
 		if used[name] {
 			if _, err := l.configure(ctx, a.given); err != nil {
 				return err
