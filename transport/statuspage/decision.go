@@ -74,4 +74,3 @@ func until(t, now time.Time, words string) string {
 	}
 	return words + at(t, now)
 }
-
