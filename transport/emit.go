@@ -121,6 +121,8 @@ func noticeEvent(n budget.Notice) (Event, bool) {
 		return Event{Kind: KindThreshold, Budget: n.Budget, Window: n.Window, Percent: n.Percent, Used: n.Used, Limit: n.Limit, Unit: n.Unit}, true
 	case budget.NoticeClock:
 		return Event{Kind: KindClock, Store: "ledger", Skew: n.Skew}, true
+	case budget.NoticeStore:
+		return Event{Kind: KindStore, Store: "ledger", Op: "notice", ErrorClass: "learning"}, true
 	case budget.NoticeRecovery:
 		return Event{Kind: KindResolved, Outcome: "presumed", Evidence: "recovery", Pending: n.Holds}, true
 	case budget.NoticeLimit:
