@@ -52,7 +52,7 @@ var importPaths = map[string]string{
 	"context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os",
 	"slog": "log/slog", "testing": "testing", "time": "time", "url": "net/url",
 	"budget": module + "/budget", "dialect": module + "/transport/dialect", "price": module + "/budget/price", "provider": module + "/transport/provider",
-	"redisledger": module + "/budget/redisledger", "redislimiter": module + "/throttle/redislimiter", "sqliteledger": module + "/budget/sqliteledger",
+	"redis": "github.com/redis/go-redis/v9", "redisledger": module + "/budget/redisledger", "redislimiter": module + "/throttle/redislimiter", "sqliteledger": module + "/budget/sqliteledger",
 	"promtransport": module + "/transport/promtransport", "statuspage": module + "/transport/statuspage",
 	"throttle": module + "/throttle", "transport": module + "/transport", "vendortest": module + "/transport/vendortest",
 }
