@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -378,5 +379,29 @@ func TestNoticesReachTheHookThroughAnyProvider(t *testing.T) {
 		_, err := w.get()
 		require.NoError(t, err)
 		require.Len(t, w.eventsOf(transport.KindThreshold), 1)
+	})
+}
+
+func TestASlowHookSlowsItsOwnCallOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Bool
+		slow.Store(true)
+		w := newWorld(t, answers(t, answer{status: 200}), func(c *transport.Config, p *transport.Provider) {
+			p.MaxInFlight = 2
+			c.OnEvent = func(_ context.Context, e transport.Event) {
+				if e.Kind == transport.KindFinished && slow.CompareAndSwap(true, false) {
+					time.Sleep(time.Minute)
+				}
+			}
+		})
+		done := make(chan time.Duration)
+		go func() { _, _ = w.get(); done <- time.Since(w.base.start) }()
+		synctest.Wait()
+		w.books("1", "0", "0") // the books do not wait for the hook
+		_, err := w.get()
+		require.NoError(t, err)
+		require.Zero(t, time.Since(w.base.start))
+		w.books("2", "0", "0")
+		require.Equal(t, time.Minute, <-done)
 	})
 }
