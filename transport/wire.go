@@ -29,8 +29,9 @@ type wireTrace struct {
 }
 
 // watch returns the context of the attempt. An attempt that holds money is watched where
-// Base reports all that it does. One that net/http may replay, and that no body of ours
-// keeps from it, is ended before it is put on a second connection.
+// Base reports all that it does. One that net/http may replay over HTTP/2, and that no body
+// of ours keeps from it, is ended before its header goes out on a second connection (which
+// HTTP/2 looks at once more under its lock; HTTP/1 does not, see hideKey).
 func (a *attempt) watch(c *call, ctx context.Context) context.Context {
 	guarded := len(c.budgets) > 0 && !hasBody(c.req) && !lacksBody(c.req.Method)
 	if len(c.budgets) == 0 || !c.t.traced && !guarded {
@@ -56,8 +57,26 @@ func (a *attempt) watch(c *call, ctx context.Context) context.Context {
 // both, and we would count one.
 func preventReplay(req *http.Request) {
 	req.GetBody = nil
-	if !hasBody(req) && lacksBody(req.Method) {
+	switch {
+	case hasBody(req):
+	case lacksBody(req.Method):
 		req.Body, req.ContentLength = atEOF{}, 0
+	default:
+		hideKey(req)
+	}
+}
+
+// hideKey renames an idempotency key so that HTTP/1 does not take it for leave to send
+// again: isReplayable looks for the canonical name only, and on the wire names have no
+// case. HTTP/2 does not look at the key; see watch.
+func hideKey(req *http.Request) {
+	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		if v, ok := req.Header[name]; ok {
+			h := req.Header.Clone()
+			delete(h, name)
+			h[strings.ToLower(name)] = v
+			req.Header = h
+		}
 	}
 }
 
