@@ -9,7 +9,7 @@ import (
 
 // Ledger keeps the books: what is held, spent and presumed spent in every window of
 // every budget. Implementations are safe for concurrent use and pass the suite in
-// budget/ledgertest; LEDGER.md's invariants are its tests.
+// budget/ledgertest, which says what a ledger must keep.
 type Ledger interface {
 	// Hold sets h's amounts aside on every leg or on none, durably in the ledger's
 	// class, before anything is sent. It fails with *[ExceededError] (names the
