@@ -69,6 +69,7 @@ var replayCases = []struct {
 	{"keyed GET", "GET", "", "k1"},
 	{"DELETE", "DELETE", "", ""},
 	{"keyed DELETE", "DELETE", "", "k1"},
+	{"TRACE", "TRACE", "", ""},
 }
 
 func replayRequest(t *testing.T, addr, method, body, key string) *http.Request {
