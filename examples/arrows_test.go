@@ -34,8 +34,7 @@ var edges = map[string][]string{
 	"transport/promtransport": {"budget", "transport", "github.com/prometheus/client_golang"},
 	"transport/oteltransport": {"budget", "transport", "go.opentelemetry.io/otel"},
 	"transport/gateway": {
-		"budget", "transport", "transport/provider", "transport/statuspage", "transport/promtransport",
-		"transport/oteltransport", "gopkg.in/yaml.v3",
+		"budget", "budget/price", "throttle", "transport", "transport/dialect", "transport/provider", "github.com/goccy/go-yaml",
 	},
 }
 
@@ -49,6 +48,7 @@ var testEdges = map[string][]string{
 	"transport/promtransport": {"budget/price", "throttle"},
 	"transport/statuspage":    {"budget/price", "throttle"},
 	"transport/oteltransport": {"budget/price", "throttle"},
+	"transport/gateway":       {"budget/sqliteledger", "transport/vendortest"},
 	// The parts are tried where they are joined, and compared with a bare limiter.
 	"transport": {"budget/price", "transport/vendortest", "golang.org/x/time"},
 }
