@@ -157,7 +157,7 @@ func (e *bodyEnd) unclosed() {
 	if e.once.Load() {
 		return
 	}
-	e.c.emit(Event{Kind: KindUnclosed, Took: time.Since(e.c.start)})
+	e.c.emit(&Event{Kind: KindUnclosed, Took: time.Since(e.c.start)})
 	e.end(false)
 	_ = e.raw.Close()
 }

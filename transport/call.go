@@ -89,6 +89,9 @@ func newScratch() any {
 
 // books is the context of what closes the books: a caller who leaves must not stop it.
 func (c *call) books() context.Context {
+	if c.ctx.Done() == nil {
+		return c.ctx // nothing ends it
+	}
 	if c.after == nil {
 		c.after = context.WithoutCancel(c.ctx)
 	}

@@ -24,18 +24,18 @@ func (t *Transport) emit(ctx context.Context, e Event) {
 
 // emit adds what all events of a call have in common. The clock was read at its last
 // step.
-func (c *call) emit(e Event) {
+func (c *call) emit(e *Event) {
 	if c.t.onEvent == nil {
 		return
 	}
 	e.Time, e.Call, e.Provider, e.Attempt, e.Priority = c.now.UTC(), c.id, c.p.Name, c.attempt, c.priority
-	c.t.onEvent(c.ctx, e)
+	c.t.onEvent(c.ctx, *e)
 }
 
 // queued is what the limiter calls when the call begins to wait.
 func (c *call) queued(f throttle.Forecast) {
 	c.waitedFor, c.queuedUp = f.Cause, true
-	c.emit(Event{Kind: KindWaiting, Cause: string(f.Cause), Expected: f.Wait, Queue: f.Ahead})
+	c.emit(&Event{Kind: KindWaiting, Cause: string(f.Cause), Expected: f.Wait, Queue: f.Ahead})
 }
 
 // started tells that the attempt is about to be sent. c.now was read after the hold.
@@ -47,7 +47,7 @@ func (c *call) started() {
 	if !c.holdBegan.IsZero() {
 		e.Took = c.now.Sub(c.holdBegan)
 	}
-	c.emit(e)
+	c.emit(&e)
 }
 
 // answered tells what came of an attempt, and begins its line in the record.
@@ -63,7 +63,7 @@ func (c *call) answered(a *attempt) {
 		}
 	})
 	if c.t.onEvent != nil {
-		c.emit(Event{Kind: KindAnswered, Status: status, ErrorClass: errorClass(c.ctx, a.err), Took: c.now.Sub(a.sentAt), Resends: a.resends})
+		c.emit(&Event{Kind: KindAnswered, Status: status, ErrorClass: errorClass(c.ctx, a.err), Took: c.now.Sub(a.sentAt), Resends: a.resends})
 	}
 }
 
@@ -86,7 +86,8 @@ func refusedEvent(kind Kind, err error, reason Reason) Event {
 
 func (c *call) refused(err error, reason Reason) {
 	if c.t.onEvent != nil {
-		c.emit(refusedEvent(KindRefused, err, reason))
+		e := refusedEvent(KindRefused, err, reason)
+		c.emit(&e)
 	}
 }
 
@@ -95,7 +96,8 @@ func (c *call) wouldRefuse(err error) {
 	reason := ReasonOf(err)
 	c.rec.call(func(i *CallInfo) { i.Reason = reason })
 	if c.t.onEvent != nil {
-		c.emit(refusedEvent(KindWouldRefuse, err, reason))
+		e := refusedEvent(KindWouldRefuse, err, reason)
+		c.emit(&e)
 	}
 }
 
@@ -109,7 +111,7 @@ func (c *call) noticed(r budget.Report) {
 	}
 	for _, n := range r.Notices {
 		if e, ok := noticeEvent(n); ok {
-			c.emit(e)
+			c.emit(&e)
 		}
 	}
 }
@@ -143,7 +145,7 @@ func (c *call) finished(outcome string, reason Reason, status int) {
 	if c.holding {
 		e.Pending = 1
 	}
-	c.emit(e)
+	c.emit(&e)
 }
 
 // refusalResponse is the vendor's own error shape, if the provider is configured so.

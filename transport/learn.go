@@ -19,12 +19,12 @@ func (c *call) learn(a *attempt) {
 	key, known := c.scopeKey(r.Scope)
 	switch {
 	case r.Wall:
-		c.emit(Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
+		c.emit(&Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
 		if until := c.wallEnd(r); !until.IsZero() {
 			c.cap(throttle.Cap{Key: key, Until: until, Cause: throttle.CauseThrottled})
 		}
 	case r.Throttled:
-		c.emit(Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
+		c.emit(&Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
 		if known { // else the limit is that of something we know nothing about: it concerns this call
 			c.throttled(a, key)
 		}
@@ -131,10 +131,10 @@ func (c *call) cap(k throttle.Cap) {
 		return
 	}
 	if k.N == 0 {
-		c.emit(Event{Kind: KindGate, Until: k.Until, Cause: string(k.Cause)})
+		c.emit(&Event{Kind: KindGate, Until: k.Until, Cause: string(k.Cause)})
 		return
 	}
-	c.emit(Event{Kind: KindLearned, Until: k.Until, Remaining: int64(k.N)})
+	c.emit(&Event{Kind: KindLearned, Until: k.Until, Remaining: int64(k.N)})
 }
 
 // scopeKey is the key of the scope that a dialect names: the provider itself, one of

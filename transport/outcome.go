@@ -103,7 +103,7 @@ func (c *call) close(o budget.Outcome) {
 		if report.Overrun == 0 && o.State == budget.StateSettled {
 			e.Overrun = max(0, cost-c.quote.Amount)
 		}
-		c.emit(e)
+		c.emit(&e)
 		c.noticed(report)
 	}
 }

@@ -118,7 +118,7 @@ func (h *health) note(c *call, op string, err error) {
 	failed := errors.Is(err, budget.ErrUnavailable) || errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, budget.ErrConflict) || errors.Is(err, budget.ErrUnknownHold)
 	if !failed {
 		if err == nil && h.down.CompareAndSwap(true, false) {
-			c.emit(Event{Kind: KindStore, Store: h.store, Op: op, Up: true})
+			c.emit(&Event{Kind: KindStore, Store: h.store, Op: op, Up: true})
 		}
 		return
 	}
@@ -131,5 +131,5 @@ func (h *health) note(c *call, op string, err error) {
 	default:
 		h.down.Store(true)
 	}
-	c.emit(Event{Kind: KindStore, Store: h.store, Op: op, ErrorClass: class, Policy: "refuse"})
+	c.emit(&Event{Kind: KindStore, Store: h.store, Op: op, ErrorClass: class, Policy: "refuse"})
 }

@@ -45,7 +45,7 @@ func (c *call) decide(a *attempt) (delay time.Duration, again bool) {
 		return 0, false
 	}
 	e := Event{Kind: KindRetrying, Cause: cause, Delay: delay, RetryAt: c.now.Add(wait)}
-	c.emit(e)
+	c.emit(&e)
 	return delay, true
 }
 

@@ -33,38 +33,37 @@ const (
 type clock struct {
 	h   http.Header
 	now time.Time
-	// sent is the Date of the answer, and aged that a cache gave it, once asked.
+	// sent is the Date of the answer, once asked; zero if it tells none.
 	sent  instant
-	aged  bool
 	asked bool
 }
 
-// ask reads Date and Age, if that has not been done.
-func (c *clock) ask() {
+// date reads the Date of the answer. Most answers need it for nothing, and reading it
+// costs more than the limits beside it.
+func (c *clock) date() instant {
 	if c.asked {
-		return
+		return c.sent
 	}
 	c.asked = true
-	age := first(c.h, "Age")
-	c.aged = age != "" && trim(age) != "0"
-	if date := first(c.h, "Date"); date != "" && !c.aged {
+	if date := first(c.h, "Date"); date != "" && !c.cached() {
 		c.sent, _ = parseInstant(trim(date), c.now)
 	}
+	return c.sent
 }
 
 // cached reports whether a cache gave the answer: what it says about time and limits
 // was true when it was stored.
 func (c *clock) cached() bool {
-	c.ask()
-	return c.aged
+	age := first(c.h, "Age")
+	return age != "" && trim(age) != "0"
 }
 
 // until returns the time from now to t by the server's own clock, that is by its Date
 // header, since nobody knows how wrong ours is. A cached answer has an old Date; and
 // where the Date makes the wait absurd, it is the Date that is.
 func (c *clock) until(t instant) time.Duration {
-	c.ask()
-	if d := time.Duration(t - c.sent); c.sent > 0 && -longest <= d && d <= longest {
+	sent := c.date()
+	if d := time.Duration(t - sent); sent > 0 && -longest <= d && d <= longest {
 		return d
 	}
 	return time.Duration(t - instantOf(c.now))
