@@ -15,7 +15,7 @@ func (t Totals) Refusal(need Amount, critical bool) *ExceededError {
 	}
 	e := &ExceededError{
 		Budget: t.Budget.Label, Window: t.Window.ID, Unit: t.Budget.Unit,
-		Need: need, Used: t.Used(), Limit: t.Limit,
+		Need: need, Used: t.Used(), Held: t.Held, Limit: t.Limit,
 		Reason: ReasonExhausted,
 	}
 	spent := t.Settled + t.Presumed

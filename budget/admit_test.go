@@ -41,7 +41,7 @@ func TestRefusal(t *testing.T) {
 			continue
 		}
 		want := &budget.ExceededError{
-			Budget: "label", Window: "2026-05-02", Reason: c.reason, Need: c.need, Used: totals.Used(), Limit: 10, Unit: "EUR",
+			Budget: "label", Window: "2026-05-02", Reason: c.reason, Need: c.need, Used: totals.Used(), Held: c.held, Limit: 10, Unit: "EUR",
 			Busy: c.reason == budget.ReasonBusy,
 		}
 		if c.retry {

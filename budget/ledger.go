@@ -224,9 +224,10 @@ type ExceededError struct {
 	// the id of its window.
 	Provider, Budget, Window string
 	Reason                   Reason
-	// Need is what the call may cost; Used is what counts against Limit already.
-	Need, Used, Limit Amount
-	Unit              string
+	// Need is what the call may cost; Used is what counts against Limit already, and Held
+	// the part of Used that calls in flight hold.
+	Need, Used, Held, Limit Amount
+	Unit                    string
 	// Busy: what was settled and presumed leaves room; only holds in flight are in
 	// the way.
 	Busy bool

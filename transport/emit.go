@@ -154,7 +154,7 @@ func (c *call) refusalResponse(err error, reason Reason) *http.Response {
 		return nil
 	}
 	at, _ := RetryAt(err)
-	status, h, body := c.p.Refusal(Refused{Provider: c.p.Name, Reason: reason, RetryAt: at, Err: err})
+	status, h, body := c.p.Refusal(Refused{Provider: c.p.Name, Reason: reason, RetryAt: at, Err: err, Call: c.id})
 	if status == 0 {
 		return nil
 	}

@@ -43,6 +43,13 @@ type Refused struct {
 	// RetryAt is when the call could pass; zero if it is not known.
 	RetryAt time.Time
 	Err     error
+	// Call is the id of the call; zero: not told.
+	Call CallID
+	// Status is the status that says the Reason, for reasons that are not of this package.
+	// Zero: the usual one.
+	Status int
+	// OutcomeUnknown: it is no refusal. The call was sent, and may have been billed.
+	OutcomeUnknown bool
 }
 
 // ReasonOf returns the reason of a refusal, or "" if err is none of ours.

@@ -62,6 +62,6 @@ func GitHubRefusal(r transport.Refused) (status int, h http.Header, body []byte)
 	return gitHubShape.refuse(r)
 }
 
-var gitHubShape = shape{money: http.StatusForbidden, members: func(f said) []member {
+var gitHubShape = shape{money: http.StatusForbidden, kind: "application/json", members: func(f said) []member {
 	return []member{{"message", f.text}, {"documentation_url", "https://docs.github.com/rest"}}
 }}

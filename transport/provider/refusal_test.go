@@ -39,11 +39,16 @@ func TestRefusalsAreErrors(t *testing.T) {
 				Provider: "me", Reason: reason, RetryAt: time.Now().Add(2 * time.Hour),
 				Err: &throttle.WaitError{Provider: "me", Reason: "rate"},
 			})
+			money := want == http.StatusPaymentRequired
 			if own, ok := ownStatus[p.function][want]; ok {
-				want = own
+				want, money = own, money && own == http.StatusOK
 			}
 			require.Equal(t, want, status, "%s, %s", p.function, reason)
-			require.Empty(t, h.Get("Retry-After"), "%s: SDKs sleep as long as they are told", p.function)
+			if money {
+				require.Equal(t, "7200", h.Get("Retry-After"), p.function)
+			} else {
+				require.Empty(t, h.Get("Retry-After"), "%s: SDKs sleep as long as they are told", p.function)
+			}
 			require.Equal(t, "false", h.Get("X-Should-Retry"))
 			require.Contains(t, string(body), "me: no turn", p.function)
 			if h.Get("Content-Type") == "text/xml" {
@@ -76,9 +81,12 @@ func TestRefusalsAnnounceShortWaits(t *testing.T) {
 			{"a minute at the most", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonGate, RetryAt: time.Now().Add(time.Minute)}, "60"},
 			{"calls in flight", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonBusy}, "1"},
 			{"never at Slack", provider.SlackRefusal, soon, ""},
-			{"not for money", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonExhausted, RetryAt: time.Now().Add(time.Second)}, ""},
+			{"no repeat for money in a shop's card error", provider.StripeRefusal, transport.Refused{Reason: transport.ReasonExhausted, RetryAt: time.Now().Add(time.Second)}, ""},
 			{"an instant that is past", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonGate, RetryAt: time.Now()}, ""},
-			{"an instant that nobody knows", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonSlots}, ""},
+			{"a slot that any end frees", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonSlots}, "1"},
+			{"a store that is away", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonLedger}, "2"},
+			{"an instant that nobody knows", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonGate}, ""},
+			{"an outcome that nobody knows", provider.TwilioRefusal, transport.Refused{Reason: "outcome_unknown", OutcomeUnknown: true, RetryAt: time.Now().Add(time.Second)}, ""},
 		}
 		for _, tt := range tests {
 			_, h, _ := tt.refusal(tt.refused)
@@ -99,21 +107,57 @@ func TestShapes(t *testing.T) {
 	}{
 		{provider.TwilioRefusal, rate, `"code":20429`},
 		{provider.TwilioRefusal, exhausted, `"status":402`},
-		{provider.VonageRefusal, rate, `"messages":[{"error-text":"refused before it was sent","status":"1"}]`},
+		{provider.VonageRefusal, rate, `"messages":[{"error-text":"outlay refused this call","status":"1"}]`},
 		{provider.TelnyxRefusal, rate, `"errors":[{"code":"10011"`},
-		{provider.StripeRefusal, rate, `"error":{"code":"rate","message":"refused before it was sent","type":"rate_limit_error"}`},
+		{provider.StripeRefusal, rate, `"error":{"code":"rate","message":"outlay refused this call","type":"rate_limit_error"}`},
 		{provider.OpenAIRefusal, exhausted, `"type":"insufficient_quota"`},
-		{provider.AnthropicRefusal, rate, `"type":"error","error":{"message":"refused before it was sent","type":"rate_limit_error"}`},
+		{provider.AnthropicRefusal, rate, `"type":"error","error":{"message":"outlay refused this call","type":"rate_limit_error"}`},
 		{provider.GoogleMapsRefusal, exhausted, `"status":"OVER_DAILY_LIMIT"`},
 		{provider.GoogleRefusal, rate, `"status":"RESOURCE_EXHAUSTED"`},
 		{provider.SlackRefusal, rate, `"ok":false,"error":"ratelimited"`},
-		{provider.GitHubRefusal, rate, `"message":"refused before it was sent"`},
+		{provider.GitHubRefusal, rate, `"message":"outlay refused this call"`},
 		{provider.AWSRefusal, rate, `<Code>Throttled</Code>`},
-		{provider.MessageRefusal, rate, `{"detail":"refused before it was sent","title":"Too Many Requests"`},
+		{provider.MessageRefusal, rate, `{"detail":"outlay refused this call","title":"Rate limit reached"`},
 	}
 	for _, tt := range tests {
 		_, _, body := tt.refusal(tt.refused)
 		require.Contains(t, string(body), tt.want)
+	}
+}
+
+// TestMoneyRefusalsTellTheWindow: the end of the window is worth knowing, and a repeat
+// before it is not.
+func TestMoneyRefusalsTellTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		status, h, body := provider.TwilioRefusal(transport.Refused{
+			Provider: "twilio", Reason: transport.ReasonExhausted, RetryAt: time.Now().Add(2 * time.Hour), Call: transport.CallID{Boot: 0x7f9c, Seq: 0x1a22},
+			Err: &budget.ExceededError{
+				Provider: "twilio", Budget: "twilio-day", Window: "2026-12-01", Unit: "USD", Reason: budget.ReasonExhausted,
+				Need: 16_600_000, Used: 49_995_900_000, Held: 8_300_000, Limit: 50 * budget.Unit, RetryAt: time.Now().Add(2 * time.Hour),
+			},
+		})
+		require.Equal(t, http.StatusPaymentRequired, status)
+		require.Equal(t, "7200", h.Get("Retry-After"))
+		require.Equal(t, "false", h.Get("X-Should-Retry"))
+		require.Equal(t, "application/problem+json", h.Get("Content-Type"))
+		text := "outlay refused this call: twilio: budget twilio-day: 49.9959 of 50 USD used, call needs 0.0166; the next window begins at 2000-01-01T02:00:00Z"
+		require.Equal(t, `{"detail":"`+text+`","title":"Budget exhausted","type":"urn:outlay:problem:exhausted","reason":"exhausted",`+
+			`"sent":false,"charged":false,"provider":"twilio","budget":"twilio-day","window":"2026-12-01","unit":"USD","limit":"50",`+
+			`"spent":"49.9876","held":"0.0083","need":"0.0166","retry_at":"2000-01-01T02:00:00Z","call":"7f9c-1a22",`+
+			`"code":402,"message":"`+text+`","more_info":"https://www.twilio.com/docs/api/errors","status":402}`, string(body))
+	})
+}
+
+// TestUnknownOutcomes: what may be billed never looks like a refusal.
+func TestUnknownOutcomes(t *testing.T) {
+	for _, p := range presets {
+		_, h, body := p.refusal(transport.Refused{Provider: "me", Reason: "outcome_unknown", Status: http.StatusGatewayTimeout, OutcomeUnknown: true})
+		require.Empty(t, h.Get("Retry-After"), p.function)
+		require.Equal(t, "false", h.Get("X-Should-Retry"), p.function)
+		require.NotContains(t, string(body), "refused this call", p.function)
+		if h.Get("Content-Type") != "text/xml" {
+			require.Contains(t, string(body), `"sent":"unknown","charged":"presumed"`, p.function)
+		}
 	}
 }
 
