@@ -24,7 +24,7 @@ const (
 // Memory is the Ledger of one process. Its books are right under any concurrency, but
 // it forgets them when the process ends: a restart opens every window anew. The zero
 // Memory is ready; it must not be copied after its first use. It implements
-// [Operator]; who and why of an operator's changes are not kept.
+// [Operator], and keeps who and why of an operator's last 1,000 changes.
 //
 // Ended holds are known for 15 minutes and at most 100,000 of them, presumed ones
 // until 35 days after their window, totals for 400 days. At most 262,144 windows are
@@ -49,7 +49,9 @@ type Memory struct {
 	swept    time.Time            // when what is too old was looked for
 	notices  []Notice             // to be told
 	key      []byte               // see Key
-	bounds   bounds               // other ones than above, for tests
+	watched  map[string]bool      // budgets whose windows are remembered, see History
+	audit    audit
+	bounds   bounds // other ones than above, for tests
 }
 
 type bounds struct{ windows, closed int }
@@ -177,6 +179,9 @@ func (m *Memory) book(r *record, h *Hold, now time.Time, ahead bool) {
 		l.book.held += l.held
 		l.book.openHolds++
 		l.book.pins++
+		if t := l.book.tally; t != nil {
+			t.taken(r, l.held)
+		}
 	}
 	m.holds.add(r)
 	m.open.push(r)
@@ -214,8 +219,12 @@ func (m *Memory) apply(r *record, o Outcome, now time.Time) (Report, error) {
 	report := Report{Delta: r.counts(), Late: was == StatePresumed}
 	for i := range r.legs {
 		l := &r.legs[i]
+		before := l.book.sums
 		l.take(was, r.floor())
 		l.give(o, was == StateHeld, now)
+		if t := l.book.tally; t != nil {
+			t.moved(r, l, before, was, o, now)
+		}
 		report.Late = report.Late || !now.Before(l.book.ends)
 	}
 	r.end(o)

@@ -26,10 +26,10 @@ type book struct {
 	Window
 	from, ends time.Time // when it is charged first, and when it counts no more
 
-	settled, presumed, held, overrun, floor Amount
-	openHolds, presumedHolds                int
-	pins                                    int // holds without evidence
-	fired                                   int // the highest percentage told
+	sums
+	pins  int    // holds without evidence
+	fired int    // the highest percentage told
+	tally *tally // nil: nobody asked how the window came about
 }
 
 func (b *book) spent() Amount { return b.settled + b.presumed }
@@ -182,6 +182,10 @@ func (m *Memory) addWindow(a *account, w Window, now time.Time) *book {
 	}
 	a.books = slices.Insert(a.books, a.search(w.ID), b)
 	m.windows++
+	if m.watched[a.budget.Name] {
+		a.rotate(w)
+		b.tally = newTally(a, b, time.Time{})
+	}
 	return b
 }
 

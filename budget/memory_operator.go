@@ -10,7 +10,7 @@ import (
 
 // SetLimit implements [Operator]. The limit that is configured, set again, ends an
 // override. A budget that no call has used yet is unknown.
-func (m *Memory) SetLimit(_ context.Context, budget string, limit Amount, _ By) error {
+func (m *Memory) SetLimit(_ context.Context, budget string, limit Amount, by By) error {
 	if limit <= 0 {
 		return fmt.Errorf("budget %s: the limit must be more than zero, not %v; to stop all calls freeze it", budget, limit)
 	}
@@ -20,6 +20,7 @@ func (m *Memory) SetLimit(_ context.Context, budget string, limit Amount, _ By) 
 	if a == nil {
 		return fmt.Errorf("budget %s: the ledger does not know it", budget)
 	}
+	m.note(Audited{By: by, Action: "limit", Target: Target{Budget: a.budget.Label}, From: a.limit().String(), To: limit.String()})
 	a.override = limit
 	if limit == a.budget.Limit {
 		a.override = 0
@@ -28,7 +29,7 @@ func (m *Memory) SetLimit(_ context.Context, budget string, limit Amount, _ By) 
 }
 
 // Freeze implements [Operator]. What is frozen already stays so since then.
-func (m *Memory) Freeze(_ context.Context, t Target, _ By) error {
+func (m *Memory) Freeze(_ context.Context, t Target, by By) error {
 	if err := t.check(); err != nil {
 		return err
 	}
@@ -40,18 +41,23 @@ func (m *Memory) Freeze(_ context.Context, t Target, _ By) error {
 	if m.frozen == nil {
 		m.frozen = make(map[Target]time.Time)
 	}
-	m.frozen[Target{strings.Clone(t.Provider), strings.Clone(t.Budget)}] = m.read().Now
+	t = Target{strings.Clone(t.Provider), strings.Clone(t.Budget)}
+	m.frozen[t] = m.read().Now
+	m.note(Audited{By: by, Action: "freeze", Target: t})
 	return nil
 }
 
 // Release implements [Operator]. What is not frozen stays so.
-func (m *Memory) Release(_ context.Context, t Target, _ By) error {
+func (m *Memory) Release(_ context.Context, t Target, by By) error {
 	if err := t.check(); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.frozen, t)
+	if _, frozen := m.frozen[t]; frozen {
+		delete(m.frozen, t)
+		m.note(Audited{By: by, Action: "release", Target: Target{strings.Clone(t.Provider), strings.Clone(t.Budget)}})
+	}
 	return nil
 }
 
@@ -104,5 +110,16 @@ func (m *Memory) Unresolved(_ context.Context, provider string, limit int) ([]Un
 
 // Correct implements [Operator].
 func (m *Memory) Correct(ctx context.Context, id HoldID, a Amount, by By) (Report, error) {
-	return m.Resolve(ctx, id, Corrected(a, by.Why))
+	report, err := m.Resolve(ctx, id, Corrected(a, by.Why))
+	if err != nil {
+		return report, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := Audited{By: by, Action: "correct", Hold: id, To: report.Delta.String()}
+	if r := m.holds.get(id); r != nil {
+		e.Target.Provider = r.provider
+	}
+	m.note(e)
+	return report, nil
 }

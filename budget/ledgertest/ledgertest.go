@@ -45,12 +45,12 @@ type Options struct {
 // Run runs the suite. With the environment variable OUTLAY_PROVE set it repeats races and
 // random histories many times more. A random history that fails names its seed.
 func Run(t *testing.T, s Subject) {
-	groups := [][]namedCase{admission, evidence, operators}
+	groups := [][]namedCase{admission, evidence, operators, histories, audits}
 	if !s.ServerTime {
 		groups = append(groups, windows, clocks)
 	}
 	if s.Crash != nil {
-		groups = append(groups, restarts)
+		groups = append(groups, restarts, restartHistories)
 	}
 	if s.Crash != nil && !s.ServerTime {
 		groups = append(groups, restartClocks)

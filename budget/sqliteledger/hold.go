@@ -123,7 +123,7 @@ func (b *books) configure(bud budget.Budget) (*account, error) {
 		a.override = 0
 		b.notices = append(b.notices, notice{Notice: budget.Notice{
 			Kind: budget.NoticeLimit, Budget: bud.Label, Limit: bud.Limit, Unit: bud.Unit}})
-		b.event("configured", budget.Target{Budget: bud.Name}, bud.Limit, budget.By{Why: fmt.Sprintf("the limit was %v", was)})
+		b.event("configured", budget.Target{Budget: bud.Name}, was, bud.Limit, budget.By{Why: fmt.Sprintf("the limit was %v", was)})
 	}
 	a.budget.Limit, a.budget.Label, a.budget.Alerts = bud.Limit, bud.Label, bud.Alerts
 	b.saveAccount(a)

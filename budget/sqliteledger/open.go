@@ -27,8 +27,9 @@ type Ledger struct {
 	wake chan struct{} // capacity 1
 	done chan struct{} // closed when the committer has ended
 
-	reading sync.Mutex // guards reader
+	reading sync.Mutex // guards reader and stories
 	reader  *conn
+	stories map[int64]*story // by page; see History
 
 	mu       sync.Mutex // guards what follows
 	queue    []*op

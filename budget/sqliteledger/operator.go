@@ -22,12 +22,13 @@ func (l *Ledger) SetLimit(ctx context.Context, name string, limit budget.Amount,
 		if err != nil {
 			return err
 		}
+		was := a.limit()
 		a.override = limit
 		if limit == a.budget.Limit {
 			a.override = 0
 		}
 		b.saveAccount(a)
-		b.event("limit", budget.Target{Budget: name}, limit, by)
+		b.event("limit", budget.Target{Budget: name}, was, limit, by)
 		return b.err
 	})
 }
@@ -42,10 +43,10 @@ func (b *books) known(name string) (*account, error) {
 }
 
 // event writes a line of the audit trail that moves no money.
-func (b *books) event(kind string, t budget.Target, amount budget.Amount, by budget.By) {
+func (b *books) event(kind string, t budget.Target, was, amount budget.Amount, by budget.By) {
 	b.lastEntry++
-	b.exec(`INSERT INTO entry(id, at, kind, budget_name, provider_name, amount, who, why) VALUES(?,?,?,?,?,nullif(?,0),?,?)`,
-		b.lastEntry, b.now.UnixMilli(), kind, t.Budget, t.Provider, int64(amount), by.Who, by.Why)
+	b.exec(`INSERT INTO entry(id, at, kind, budget_name, provider_name, was, amount, who, why) VALUES(?,?,?,?,?,nullif(?,0),nullif(?,0),?,?)`,
+		b.lastEntry, b.now.UnixMilli(), kind, t.Budget, t.Provider, int64(was), int64(amount), by.Who, by.Why)
 }
 
 // Freeze implements [budget.Operator]. What is frozen already stays so since then.
@@ -53,7 +54,7 @@ func (l *Ledger) Freeze(ctx context.Context, t budget.Target, by budget.By) erro
 	return l.change(ctx, t, func(b *books) {
 		if b.exec("INSERT INTO frozen(provider, budget, since, who, why) VALUES(coalesce(?,''),coalesce(?,''),?,?,?) ON CONFLICT DO NOTHING",
 			t.Provider, t.Budget, b.now.UnixMilli(), by.Who, by.Why) > 0 {
-			b.event("freeze", t, 0, by)
+			b.event("freeze", t, 0, 0, by)
 		}
 	})
 }
@@ -62,7 +63,7 @@ func (l *Ledger) Freeze(ctx context.Context, t budget.Target, by budget.By) erro
 func (l *Ledger) Release(ctx context.Context, t budget.Target, by budget.By) error {
 	return l.change(ctx, t, func(b *books) {
 		if b.exec("DELETE FROM frozen WHERE provider=coalesce(?,'') AND budget=coalesce(?,'')", t.Provider, t.Budget) > 0 {
-			b.event("release", t, 0, by)
+			b.event("release", t, 0, 0, by)
 		}
 	})
 }

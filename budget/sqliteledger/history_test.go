@@ -1,0 +1,143 @@
+package sqliteledger
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/ledgertest"
+)
+
+func historyOf(t testing.TB, l *Ledger, at time.Time, b budget.Budget) budget.History {
+	t.Helper()
+	all, err := l.History(context.Background(), at, b)
+	require.NoError(t, err)
+	totals, err := l.Totals(context.Background(), at, b)
+	require.NoError(t, err)
+	last := all[0].Points[len(all[0].Points)-1]
+	require.Equal(t, []budget.Amount{totals[0].Settled, totals[0].Presumed}, []budget.Amount{last.Settled, last.Presumed})
+	return all[0]
+}
+
+// A file of the first version gains what the second has, and keeps its books.
+func TestAnOlderFileIsBroughtUpToDate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spend.db")
+	day := budget.PerDay(10 * budget.Unit)
+	day.Name = "day"
+	l := open(t, path)
+	_, err := l.Hold(t.Context(), holdOf(budget.HoldID{Boot: 1, Seq: 1}, day, "1"))
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+
+	c, err := sqlite3.Open(path)
+	require.NoError(t, err)
+	require.NoError(t, c.Exec("DROP INDEX people; ALTER TABLE entry DROP COLUMN was; PRAGMA user_version=1"))
+	require.NoError(t, c.Close())
+
+	l = open(t, path)
+	require.NoError(t, l.SetLimit(t.Context(), "day", 20*budget.Unit, budget.By{Who: "maria"}))
+	all, err := l.Audit(t.Context(), "", 10)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, []string{"10", "20"}, []string{all[0].From, all[0].To})
+	require.Equal(t, budget.Unit, totalsOf(t, l, day).Presumed, "what was in flight at the end")
+	wrong, err := l.Verify(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, wrong)
+}
+
+// A clock that was set back writes entries of a window before those of an earlier one.
+func TestHistoryAfterTheClockWasSetBack(t *testing.T) {
+	hand := ledgertest.NewHand(time.Date(2026, 5, 2, 12, 0, 0, 0, time.UTC))
+	path := filepath.Join(t.TempDir(), "spend.db")
+	day := budget.PerDay(100 * budget.Unit)
+	day.Name = "day"
+	seq := uint64(0)
+	spend := func(l *Ledger) {
+		seq++
+		id := budget.HoldID{Boot: 1, Seq: seq}
+		_, err := l.Hold(t.Context(), holdOf(id, day, "1"))
+		require.NoError(t, err)
+		_, err = l.Resolve(t.Context(), id, budget.Settled(budget.Unit))
+		require.NoError(t, err)
+	}
+	for _, step := range []time.Duration{0, 30 * time.Hour, -40 * time.Hour, 20 * time.Hour} {
+		hand.Step(step)
+		l := openWith(t, Options{clock: hand.Clock()}, path)
+		for range 3 {
+			spend(l)
+			hand.Pass(40 * time.Minute)
+		}
+		require.NoError(t, l.Close())
+	}
+	l := openWith(t, Options{clock: hand.Clock()}, path)
+	windows, err := l.Windows(t.Context(), time.Time{}, time.Time{})
+	require.NoError(t, err)
+	for _, w := range windows {
+		h := historyOf(t, l, w.Window.End.Add(-time.Second), day)
+		require.Equal(t, w.Settled, h.Points[len(h.Points)-1].Settled, w.Window.ID)
+	}
+}
+
+// What another handle books is followed, entry by entry.
+func TestHistoryFollowsOtherHandles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spend.db")
+	a, b := open(t, path), open(t, path)
+	month := budget.PerMonth(100 * budget.Unit)
+	month.Name = "month"
+	for i := range uint64(5) {
+		id := budget.HoldID{Boot: 7, Seq: i}
+		_, err := a.Hold(t.Context(), holdOf(id, month, "1"))
+		require.NoError(t, err)
+		_, err = a.Resolve(t.Context(), id, budget.Settled(budget.Unit))
+		require.NoError(t, err)
+		historyOf(t, a, time.Now(), month)
+		historyOf(t, b, time.Now(), month)
+	}
+	require.EqualValues(t, 5, len(a.stories)*5)
+}
+
+// What people did is found among many entries without a search.
+func TestAuditAndHistoryOfALargeLedger(t *testing.T) {
+	entries := rounds(40_000, 1_000_000)
+	path := filepath.Join(t.TempDir(), "spend.db")
+	l := open(t, path)
+	fill(t, l, entries)
+	require.NoError(t, l.Freeze(t.Context(), budget.Target{Provider: "sms"}, budget.By{Who: "maria", Why: "test"}))
+	times := ""
+	timed := func(what string, f func()) time.Duration {
+		start := time.Now()
+		f()
+		took := time.Since(start)
+		times += fmt.Sprintf(", %s %v", what, took.Round(10*time.Microsecond))
+		return took
+	}
+	audit := timed("the newest changes", func() {
+		all, err := l.Audit(t.Context(), "", 20)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+	})
+	day := budget.PerDay(1000 * budget.Unit)
+	day.Name = "day"
+	year := func() { historyOf(t, l, time.Now(), day) }
+	first := timed("the history of a day", year)
+	again := timed("again", year)
+	t.Logf("prove: %d entries%s", entries, times)
+	if proving {
+		require.Less(t, audit, 20*time.Millisecond)
+		require.Less(t, first, 200*time.Millisecond)
+		require.Less(t, again, 50*time.Millisecond)
+	}
+	plan := ""
+	require.NoError(t, l.view(t.Context(), func(b *books) {
+		b.query(func(s *sqlite3.Stmt) { plan += s.ColumnText(3) + "\n" },
+			"EXPLAIN QUERY PLAN SELECT id FROM entry e WHERE e.id>? AND e."+byPeople+" ORDER BY e.id DESC LIMIT 20", 0)
+	}))
+	require.Contains(t, plan, "people")
+}
