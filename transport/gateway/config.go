@@ -100,7 +100,7 @@ type Credential struct {
 type Slot struct {
 	// In is the kind of place.
 	In Place
-	// Name is that of the header, the query parameter or the form field.
+	// Name is that of the header or the query parameter.
 	Name string
 }
 

@@ -1,0 +1,113 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"time"
+)
+
+// rewrite gives back what ReverseProxy takes away: query parameters that Go cannot read,
+// which the provider gets byte for byte.
+func rewrite(p *httputil.ProxyRequest) {
+	p.Out.URL.RawQuery = p.In.URL.RawQuery
+}
+
+// modifyResponse passes the answer of a provider on.
+func modifyResponse(resp *http.Response) error {
+	c := callOf(resp.Request.Context())
+	c.answer(resp)
+	c.announce(resp)
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		return nil
+	}
+	c.releaseBody() // it cannot be sent again
+	if resp.Body != http.NoBody {
+		resp.Body = c.watchBody(resp.Body)
+	}
+	return nil
+}
+
+// announce adds what we have to say to the header of a provider's answer.
+func (c *call) announce(resp *http.Response) {
+	h := resp.Header
+	s := c.seen()
+	h.Del("Alt-Svc") // it leads around us
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
+		h.Add("Proxy-Status", "outlay; received-status="+strconv.Itoa(resp.StatusCode))
+	}
+	if s.would != "" {
+		v := string(s.would)
+		if s.wouldBudget != "" {
+			v += "; budget=" + quoted(s.wouldBudget)
+		}
+		h.Set("Outlay-Would-Refuse", v)
+	}
+	if c.snap.HideOutlay {
+		return
+	}
+	h.Set("Outlay-Provider", c.up.Name)
+	h.Set("Outlay-Call", s.id.String())
+	h.Set("Outlay-Attempts", strconv.Itoa(s.attempts))
+	h.Set("Outlay-Waited-Ms", strconv.FormatInt(s.waited.Milliseconds(), 10))
+}
+
+// errorHandler answers a call that the Transport refused, or that failed.
+func errorHandler(_ http.ResponseWriter, r *http.Request, err error) {
+	c := callOf(r.Context())
+	c.releaseBody()
+	c.refuse(c.explain(err))
+}
+
+// watchBody wraps the body of an answer.
+func (c *call) watchBody(b io.ReadCloser) io.ReadCloser {
+	w := &answerBody{ReadCloser: b, c: c}
+	w.idle = time.AfterFunc(c.up.Timeouts.Idle, func() { c.cancel(errIdle) })
+	w.idle.Stop()
+	return w
+}
+
+// answerBody is the body of an answer on its way to the caller.
+type answerBody struct {
+	io.ReadCloser
+	c     *call
+	idle  *time.Timer
+	ended bool
+}
+
+// Read waits no longer than is allowed between two pieces.
+func (b *answerBody) Read(p []byte) (int, error) {
+	b.idle.Reset(b.c.up.Timeouts.Idle)
+	n, err := b.ReadCloser.Read(p)
+	b.idle.Stop()
+	b.ended = b.ended || err != nil
+	return n, err
+}
+
+// finishAtMost bounds what is read of an answer that nobody waits for any more.
+const finishAtMost = 64 << 20
+
+// Close reads the answer to its end, if that is wanted although the caller has left: what
+// the call cost often stands there. That takes at most [finishFor].
+func (b *answerBody) Close() error {
+	if !b.ended {
+		if b.c.w.slow {
+			b.c.cancel(errSlowReader)
+		}
+		b.c.unwant(errCallerLeft)
+		if b.c.ctx.Err() == nil {
+			_, _ = io.Copy(io.Discard, io.LimitReader(b, finishAtMost)) // the Transport reads along
+		}
+	}
+	b.idle.Stop()
+	return b.ReadCloser.Close()
+}
+
+// fail notes why the body of the request could not be passed on.
+func (c *call) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failed = errors.Join(c.failed, err)
+}

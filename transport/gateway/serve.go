@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"runtime/debug"
+)
+
+// serve is the life of one request.
+func (g *Gateway) serve(l Listener, w http.ResponseWriter, r *http.Request) {
+	c := g.newCall(l, w, r)
+	defer c.end()
+	if !g.active.enter() {
+		c.refuse(shuttingDown(errShuttingDown))
+		return
+	}
+	defer g.active.leave()
+	if refused := c.admit(); refused != nil {
+		c.refuse(refused)
+		return
+	}
+	c.watch()
+	g.proxy.ServeHTTP(c.w, c.req)
+}
+
+// admit is all that comes before the Transport: what is asked for, who asks, whether it
+// may be, and the body. Only its last step reads from the caller.
+func (c *call) admit() *refusal {
+	for _, step := range [...]func(*call) *refusal{
+		(*call).checkForm, (*call).checkHost, (*call).checkBrowser, (*call).find, (*call).identify,
+		(*call).checkPath, (*call).checkQuery, (*call).checkRoute, (*call).settings, (*call).checkUpgrade,
+		(*call).prepare, (*call).checkStopped, (*call).readBody,
+	} {
+		if refused := step(c); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// checkStopped refuses what is refused for certain without its body, which a caller that
+// asked first ("Expect: 100-continue") then need not send.
+func (c *call) checkStopped() *refusal {
+	if c.up.Stopped {
+		return &refusal{reason: "frozen", text: c.up.Name + ": stopped by the configuration"}
+	}
+	if c.w == nil || c.in.Header.Get("Expect") == "" {
+		return nil
+	}
+	out := c.req.WithContext(c.ctx)
+	out.Body, out.GetBody, out.ContentLength = nil, nil, 0
+	info, err := c.g.t.Plan(out)
+	if err != nil || info.Refusal == nil {
+		return nil // what is wrong shows itself in earnest
+	}
+	if r := c.explain(info.Refusal); r.reason != "unpriced" {
+		return r
+	}
+	return nil
+}
+
+// end closes the books of the call, whatever became of it.
+func (c *call) end() {
+	c.stop()
+	if v := recover(); v != nil {
+		c.logEnd()
+		if v != http.ErrAbortHandler {
+			c.g.log.Error("panic", "call", c.id().String(), "type", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+		}
+		panic(http.ErrAbortHandler) // net/http breaks the connection and prints nothing
+	}
+	c.logEnd()
+}
