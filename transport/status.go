@@ -65,11 +65,14 @@ func (t *Transport) Status(ctx context.Context) (Status, error) {
 	if d, ok := t.limiter.(interface{ Degraded() bool }); ok {
 		s.Degraded = d.Degraded()
 	}
-	for _, p := range set.providers {
-		s.Providers = append(s.Providers, t.providerStatus(p))
-	}
 	s.Ledger = t.ledgerStatus()
-	t.readBooks(ctx, set, &s)
+	since := t.readBooks(ctx, set, &s) // first: the time that ctx leaves is for the ledger
+	for i, p := range set.providers {
+		s.Providers = append(s.Providers, t.providerStatus(p))
+		if since != nil {
+			s.Providers[i].Frozen = since[i]
+		}
+	}
 	return s, nil
 }
 

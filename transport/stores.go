@@ -70,27 +70,48 @@ func kindOf(l budget.Ledger) string {
 	return kind
 }
 
-// readBooks fills in what the ledger knows: the totals, and who is frozen.
-func (t *Transport) readBooks(ctx context.Context, set *setup, s *Status) {
+// readBooks fills in the totals, and returns since when each provider is frozen, as far
+// as the ledger knows. It comes back when ctx ends, whatever the ledger does.
+func (t *Transport) readBooks(ctx context.Context, set *setup, s *Status) []time.Time {
 	if t.ledger == nil {
-		return
+		return nil
 	}
-	begin := time.Now()
-	s.Budgets, s.LedgerErr = t.ledger.Totals(ctx, s.Time, set.budgets()...)
+	begin, at := time.Now(), s.Time
+	s.Budgets, s.LedgerErr = within(ctx, t, func(ctx context.Context) ([]budget.Totals, error) {
+		return t.ledger.Totals(ctx, at, set.budgets()...)
+	})
 	s.Ledger.Took = time.Since(begin)
 	if _, ok := t.ledger.(budget.Operator); !ok || s.LedgerErr != nil {
-		return
+		return nil
 	}
-	for i := range s.Providers {
-		p := &s.Providers[i]
+	found, err := within(ctx, t, func(ctx context.Context) (frozen, error) { return t.readFrozen(ctx, set), nil })
+	if err != nil {
+		s.Budgets, s.LedgerErr = nil, err
+		return nil
+	}
+	for _, n := range found.notices {
+		if e, ok := noticeEvent(n); ok {
+			t.emit(ctx, e)
+		}
+	}
+	return found.since
+}
+
+// frozen is since when each provider is frozen, and what the ledger told beside it.
+type frozen struct {
+	since   []time.Time
+	notices []budget.Notice
+}
+
+// readFrozen asks for every provider.
+func (t *Transport) readFrozen(ctx context.Context, set *setup) frozen {
+	f := frozen{since: make([]time.Time, len(set.providers))}
+	for i, p := range set.providers {
 		report, err := t.ledger.Hold(ctx, budget.Hold{Provider: p.Name})
-		for _, n := range report.Notices {
-			if e, ok := noticeEvent(n); ok {
-				t.emit(ctx, e)
-			}
-		}
-		if f, ok := errors.AsType[*budget.FrozenError](err); ok {
-			p.Frozen = f.Since
+		f.notices = append(f.notices, report.Notices...)
+		if e, ok := errors.AsType[*budget.FrozenError](err); ok {
+			f.since[i] = e.Since
 		}
 	}
+	return f
 }

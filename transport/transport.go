@@ -35,7 +35,8 @@ import (
 )
 
 // Transport is an [http.RoundTripper]; [New] makes one. It is safe for concurrent use and
-// starts no goroutine of its own.
+// starts no goroutine of its own but for the time in which Status and its like read the
+// ledger.
 type Transport struct {
 	base             http.RoundTripper
 	ledger           budget.Ledger
@@ -54,6 +55,7 @@ type Transport struct {
 	scratches sync.Pool              // of *scratch
 
 	ledgerHealth, limiterHealth health
+	readers                     atomic.Int32 // see within
 }
 
 // setup is a validated configuration. It is immutable; a new one replaces it whole.
