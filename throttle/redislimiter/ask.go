@@ -2,6 +2,7 @@ package redislimiter
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -15,9 +16,13 @@ type taken struct {
 	local throttle.Turn
 	legs  []throttle.Leg
 	begin time.Time // when it starts, by our clock
-	start string    // the same by the server's, in microseconds
-	grant []uint64  // the count of turns of each leg with this one
+	start int64     // the same by the server's, in microseconds
+	grant []int64   // the count of turns of each leg with this one
+	few   [4]int64  // grant, if there are few legs
 }
+
+// granted sets the counts.
+func (t *taken) granted(g []int64) { t.grant = append(t.few[:0], g...) }
 
 // batch is what is left of turns that were taken together.
 type batch struct {
@@ -70,12 +75,11 @@ func largest(legs []throttle.Leg) int {
 // again and why.
 func (l *Limiter) ask(ctx context.Context, w *wait) (t *taken, until time.Time, why throttle.Reason, err error) {
 	now := time.Now()
-	legs := l.present(w.ask.Legs)
 	l.mu.Lock()
 	t, over := w.set.take(now)
-	size := 1
+	f, size := l.present(w), 1
 	if t == nil {
-		size = w.set.size(legs, now)
+		size = w.set.size(f.legs, now)
 	}
 	l.mu.Unlock()
 	if t != nil {
@@ -84,32 +88,39 @@ func (l *Limiter) ask(ctx context.Context, w *wait) (t *taken, until time.Time, 
 	if over != nil {
 		l.giveBack(&over.taken, over.left)
 	}
-	first := legs[0].Key
-	keys, args := l.legArgs(first, legs, []any{size, min(ahead, max(0, time.Until(w.latest))).Microseconds(), len(legs)}, nil)
-	reply, _, err := l.store.run(ctx, l.scripts.turn, keys, args...)
+	reply, err := l.store.send(ctx, l.scripts.turn, f.ask(size, min(ahead, max(0, w.latest.Sub(now)))))
 	if err != nil {
 		return nil, until, "", err
 	}
-	answered := time.Now()
-	begin := answered.Add(time.Duration(number(at(reply, 1))-number(at(reply, 2))) * time.Microsecond)
-	if text(at(reply, 0)) == "wait" {
-		why = throttle.Reason(text(at(reply, 4)))
-		if why == throttle.ReasonGate {
-			l.closeLocal(ctx, legs[number(at(reply, 3))].Key, begin, throttle.CauseThrottled)
-		}
-		return nil, begin, why, nil
+	if !sensible(reply, len(f.legs)) {
+		return nil, until, "", unavailable(errors.New("a reply that makes no sense"))
 	}
-	t = &taken{legs: legs, begin: begin, start: text(at(reply, 1))}
-	n := int(number(at(reply, 3)))
-	for _, g := range list(at(reply, 4)) {
-		t.grant = append(t.grant, uint64(number(g))-uint64(n)+1)
+	start, binding := reply[1], reply[3]
+	begin := time.Now().Add(time.Duration(start-reply[2]) * time.Microsecond)
+	switch reply[0] {
+	case 1:
+		return nil, begin, throttle.ReasonRate, nil
+	case 2:
+		l.closeLocal(ctx, f.legs[binding].Key, begin, throttle.CauseThrottled)
+		return nil, begin, throttle.ReasonGate, nil
 	}
+	grants := reply[4 : 4+len(f.legs)]
+	t = &taken{legs: f.legs, begin: begin, start: start}
+	t.granted(grants)
+	n := int(reply[4+len(grants)]-grants[len(grants)-1]) + 1
 	if n > 1 {
+		b := &batch{taken: *t, left: n - 1, until: begin.Add(batchLasts)}
+		b.granted(t.grant)
 		l.mu.Lock()
-		w.set.batch = &batch{taken: *t, left: n - 1, until: begin.Add(batchLasts)}
+		w.set.batch = b
 		l.mu.Unlock()
 	}
 	return t, until, "", nil
+}
+
+// sensible reports whether a reply may be that of the script for a turn.
+func sensible(reply []int64, legs int) bool {
+	return len(reply) >= 4 && reply[3] >= 0 && reply[3] < int64(legs) && (reply[0] != 0 || len(reply) == 5+legs)
 }
 
 // take takes a turn of the batch; over is one that is over and has turns left.
@@ -129,25 +140,9 @@ func (s *set) take(now time.Time) (t *taken, over *batch) {
 	if b.left == 0 {
 		s.batch = nil
 	}
-	one := b.taken
-	one.grant = slices.Clone(b.grant)
-	return &one, nil
-}
-
-// legArgs describes legs to a script: for each the weight, what more says, and the rates.
-func (l *Limiter) legArgs(first string, legs []throttle.Leg, args []any, more func(i int) any) ([]string, []any) {
-	var keys []string
-	for i := range legs {
-		leg := &legs[i]
-		keys = append(keys, l.scopeKey(first, leg.Key))
-		if more == nil {
-			args = append(args, max(1, leg.Weight))
-		} else {
-			args = append(args, leg.Weight, more(i))
-		}
-		args, keys = l.rateArgs(first, leg.Key, leg.Rates, args, keys)
-	}
-	return keys, args
+	one := &taken{legs: b.legs, begin: b.begin, start: b.start}
+	one.granted(b.grant)
+	return one, nil
 }
 
 // giveBack gives n turns of one start back that nobody used.
@@ -162,7 +157,7 @@ func (l *Limiter) giveBack(t *taken, n int) {
 // back sends weights back: of turns that end, or of one that weighs less than it took.
 func (l *Limiter) back(t *taken, legs []throttle.Leg, ends int) {
 	first := t.legs[0].Key
-	grant := func(i int) any {
+	grant := func(i int) int64 {
 		for j := range t.legs {
 			if t.legs[j].Key == legs[i].Key {
 				return t.grant[j]
@@ -171,7 +166,7 @@ func (l *Limiter) back(t *taken, legs []throttle.Leg, ends int) {
 		return 0
 	}
 	note := l.prefix + ":{" + safe(first) + "}:back:" + l.id + ":" + strconv.FormatUint(l.number(), 36)
-	keys, args := l.legArgs(first, legs, []any{t.start, ends, len(legs)}, grant)
+	keys, what := l.describe(first, legs, grant)
 	// Should it fail, the turns count as used.
-	_, _, _ = l.store.run(context.Background(), l.scripts.back, append([]string{note}, keys...), args...)
+	_, _ = l.store.run(context.Background(), l.scripts.back, append([]string{note}, keys...), t.start, ends, what)
 }

@@ -22,6 +22,10 @@
 // left of them goes back with the next question or with Close; within that second
 // processes that use a batch late may start turns faster than the rate.
 //
+// A strict window of more than 1,024 turns is counted in groups that leave together, so
+// that it admits a little less than it might, and a turn of it that is cancelled counts
+// as used.
+//
 // A gate that one process closes is told to all by a message and stops them within
 // milliseconds. Should messages be lost, it stops them with their next question, which is
 // at most one second away.

@@ -3,7 +3,6 @@ package redislimiter
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -32,16 +31,16 @@ func (l *Limiter) windowKey(first, key, rate string) string {
 	return l.prefix + ":{" + safe(first) + "}:window:" + safe(key) + ":" + rate
 }
 
-// setOf names the scopes that are asked for together, and their weights.
-func setOf(legs []throttle.Leg) string {
+// appendSet names the scopes that are asked for together, and their weights.
+func appendSet(b []byte, legs []throttle.Leg) []byte {
 	if len(legs) == 1 && legs[0].Weight <= 1 {
-		return legs[0].Key
+		return append(b, legs[0].Key...)
 	}
-	var b strings.Builder
 	for i := range legs {
-		fmt.Fprintf(&b, "%s\x00%d\x00", legs[i].Key, max(1, legs[i].Weight))
+		b = append(append(b, legs[i].Key...), 0)
+		b = append(strconv.AppendInt(b, int64(max(1, legs[i].Weight)), 10), 0)
 	}
-	return b.String()
+	return b
 }
 
 // burst is the size of a rate's token bucket, or 0 where a strict window alone limits.
@@ -52,29 +51,55 @@ func burst(r throttle.Rate) int {
 	return max(1, r.Burst)
 }
 
-// rateArgs describes rates to a script, and names the keys of their windows. A rate
-// whose period and kind stay keeps its state when its numbers change.
-func (l *Limiter) rateArgs(first, key string, rates []throttle.Rate, args []any, keys []string) ([]any, []string) {
-	args = append(args, len(rates))
-	for i, r := range rates {
-		id := strconv.FormatInt(r.Per.Microseconds(), 10)
-		if r.Strict {
-			id = "s" + id
+// magic begins every description of legs: head.lua knows it.
+const magic = "outlay-1"
+
+// describe writes legs down for a script, for each the weight, what more says, and the
+// rates; and names the keys of the scopes and of the windows of their strict rates.
+func (l *Limiter) describe(first string, legs []throttle.Leg, more func(i int) int64) (keys []string, text string) {
+	b := append([]byte(magic), ' ')
+	b = strconv.AppendInt(b, int64(len(legs)), 10)
+	for i := range legs {
+		leg := &legs[i]
+		keys = append(keys, l.scopeKey(first, leg.Key))
+		if more == nil {
+			b = appendWord(b, int64(max(1, leg.Weight)))
+		} else {
+			b = appendWord(appendWord(b, int64(leg.Weight)), more(i))
 		}
-		for j := range i {
-			if rates[j].Per == r.Per && rates[j].Strict == r.Strict {
-				id += "+"
+		b = appendWord(b, int64(len(leg.Rates)))
+		for j, r := range leg.Rates {
+			id := rateID(leg.Rates, j)
+			b = appendWord(appendWord(appendWord(b, int64(r.N)), max(1, r.Per.Microseconds())), int64(burst(r)))
+			b = append(appendWord(b, flag(r.Strict)), ' ')
+			b = append(b, id...)
+			if r.Strict {
+				keys = append(keys, l.windowKey(first, leg.Key, id))
 			}
 		}
-		args = append(args, r.N, max(1, r.Per.Microseconds()), burst(r), flag(r.Strict), id)
-		if r.Strict {
-			keys = append(keys, l.windowKey(first, key, id))
-		}
 	}
-	return args, keys
+	return keys, string(b)
 }
 
-func flag(b bool) int {
+func appendWord(b []byte, n int64) []byte { return strconv.AppendInt(append(b, ' '), n, 10) }
+
+// rateID names a rate of a leg. A rate whose period and kind stay keeps its state when
+// its numbers change.
+func rateID(rates []throttle.Rate, i int) string {
+	r := rates[i]
+	id := strconv.FormatInt(r.Per.Microseconds(), 10)
+	if r.Strict {
+		id = "s" + id
+	}
+	for j := range i {
+		if rates[j].Per == r.Per && rates[j].Strict == r.Strict {
+			id += "+"
+		}
+	}
+	return id
+}
+
+func flag(b bool) int64 {
 	if b {
 		return 1
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -95,7 +96,7 @@ func New(client redis.UniversalClient, o Options) (*Limiter, error) {
 
 // inspect refuses servers that cannot keep the limits.
 func (l *Limiter) inspect(ctx context.Context) error {
-	info, _, err := do(ctx, l.store, func(ctx context.Context) (string, error) { return l.store.client.Info(ctx, "server").Result() })
+	info, err := do(ctx, l.store, func(ctx context.Context) (string, error) { return l.store.client.Info(ctx, "server").Result() })
 	if err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
 		return explain(err)
 	}
@@ -103,7 +104,7 @@ func (l *Limiter) inspect(ctx context.Context) error {
 		return fmt.Errorf("%w: the server is Redis %s, at least 6.2 is needed", throttle.ErrUnavailable, v)
 	}
 	key := l.scopeKey("start", "start")
-	_, _, err = l.store.run(ctx, l.scripts.turn, []string{key}, 1, 0, 1, 1, 0)
+	_, err = l.store.run(ctx, l.scripts.turn, []string{key}, 1, 0, magic+" 1 1 0")
 	return explain(err)
 }
 
@@ -127,6 +128,11 @@ func older(version string, major, minor int) bool {
 	return errA == nil && errB == nil && (a < major || a == major && b < minor)
 }
 
+// isForeign reports whether a key holds what we did not write.
+func isForeign(err error) bool {
+	return slices.ContainsFunc([]string{"WRONGTYPE", "Bad data format", "Missing bytes"}, func(s string) bool { return strings.Contains(err.Error(), s) })
+}
+
 // explain says what to do about an error at the start.
 func explain(err error) error {
 	help := ""
@@ -134,10 +140,10 @@ func explain(err error) error {
 	case err == nil:
 		return nil
 	case redis.HasErrorPrefix(err, "NOPERM"):
-		help = "the user needs @scripting, @hash, @list, @string, @pubsub, @keyspace, info and time on the keys and channels of the prefix"
+		help = "the user needs @scripting, @string, @list, @pubsub, @keyspace, info and time on the keys and channels of the prefix"
 	case redis.HasErrorPrefix(err, "NOAUTH"), redis.HasErrorPrefix(err, "WRONGPASS"):
 		help = "check user name and password of the client"
-	case strings.Contains(err.Error(), "WRONGTYPE"):
+	case isForeign(err):
 		help = "keys of another program are under this prefix: choose another Prefix"
 	case redis.HasErrorPrefix(err, "MOVED"):
 		help = "the server is part of a cluster: use a cluster client"

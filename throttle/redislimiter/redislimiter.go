@@ -3,7 +3,6 @@ package redislimiter
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/outlay-go/outlay/throttle"
@@ -37,7 +36,7 @@ func (l *Limiter) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, erro
 	if err := a.Validate(); err != nil {
 		return throttle.Turn{}, err
 	}
-	s, early := l.prepare(a.Legs)
+	s, f, early := l.prepare(a.Legs)
 	for _, c := range early {
 		if err := l.sendCap(ctx, c, ""); err != nil {
 			return throttle.Turn{}, err
@@ -48,7 +47,7 @@ func (l *Limiter) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, erro
 		w.latest, w.byCtx = d, true
 	}
 	mine := a
-	mine.Legs = append(slices.Clone(a.Legs), throttle.Leg{Key: s.hold})
+	mine.Legs = f.local
 	mine.OnQueue = w.tell
 	turn, err := l.local.Wait(ctx, mine)
 	if err != nil {

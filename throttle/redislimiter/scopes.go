@@ -28,6 +28,14 @@ type set struct {
 	batch  *batch
 	asked  time.Time // when Redis was asked last
 	last   int       // for how many turns
+	form   *form     // as last asked for; nil if a rate has changed
+}
+
+// form is what stays the same of all questions of a set.
+type form struct {
+	legs  []throttle.Leg // with the rates that hold now
+	local []throttle.Leg // the same for the queue of this process, with the set's own scope
+	turn  []any          // the command for a turn; only who asks may change it
 }
 
 // holdPrefix begins the keys of scopes that exist in the local bucket only.
@@ -37,19 +45,23 @@ const holdPrefix = "\x00"
 const maxKnown = 200_000
 
 // prepare notes the legs of an ask. Caps that came before are due now.
-func (l *Limiter) prepare(legs []throttle.Leg) (s *set, early []throttle.Cap) {
-	id := setOf(legs)
+func (l *Limiter) prepare(legs []throttle.Leg) (s *set, f *form, early []throttle.Cap) {
+	var buf [128]byte
+	id := appendSet(buf[:0], legs)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if s = l.sets[string(id)]; s != nil && s.form != nil && slices.EqualFunc(s.form.legs, legs, sameLeg) {
+		return s, s.form, nil // and so all its scopes are known
+	}
 	if len(l.scopes) > maxKnown || len(l.sets) > maxKnown {
 		clear(l.scopes)
 		clear(l.sets)
 	}
-	s = l.sets[id]
+	s = l.sets[string(id)]
 	fresh := s == nil
 	if fresh {
-		s = &set{hold: holdPrefix + id, asking: make(chan struct{}, 1)}
-		l.sets[strings.Clone(id)] = s
+		s = &set{hold: holdPrefix + string(id), asking: make(chan struct{}, 1)}
+		l.sets[string(id)] = s
 	}
 	for i := range legs {
 		leg := &legs[i]
@@ -73,7 +85,35 @@ func (l *Limiter) prepare(legs []throttle.Leg) (s *set, early []throttle.Cap) {
 			l.change(sc)
 		}
 	}
-	return s, early
+	s.form = l.formOf(s, legs)
+	return s, s.form, early
+}
+
+func sameLeg(a, b throttle.Leg) bool {
+	return a.Key == b.Key && a.Weight == b.Weight && a.Slots == b.Slots && slices.Equal(a.Rates, b.Rates)
+}
+
+// formOf makes the form of a set, with the rates that hold now. The caller holds the lock.
+func (l *Limiter) formOf(s *set, legs []throttle.Leg) *form {
+	f := &form{legs: slices.Clone(legs)}
+	for i := range f.legs {
+		leg := &f.legs[i]
+		leg.Key = strings.Clone(leg.Key)
+		if sc := l.scopes[leg.Key]; sc != nil {
+			leg.Rates = sc.rates
+		}
+	}
+	f.local = append(slices.Clone(f.legs), throttle.Leg{Key: s.hold})
+	keys, what := l.describe(f.legs[0].Key, f.legs, nil)
+	f.turn = l.scripts.turn.command(keys, []any{1, 0, what})
+	return f
+}
+
+// ask makes the command for a number of turns that may lie ahead.
+func (f *form) ask(turns int, ahead time.Duration) []any {
+	at := 3 + f.turn[2].(int) // behind the keys
+	f.turn[at], f.turn[at+1] = turns, ahead.Microseconds()
+	return f.turn
 }
 
 // change lets those ask again who wait for a scope. The caller holds the lock.
@@ -81,6 +121,7 @@ func (l *Limiter) change(sc *scope) {
 	close(l.changed)
 	l.changed = make(chan struct{})
 	for _, s := range sc.sets {
+		s.form = nil
 		if !s.heldTo.IsZero() {
 			_ = l.local.Cap(context.Background(), throttle.Cap{Key: s.hold, Reopen: true})
 			s.heldTo = time.Time{}
@@ -94,17 +135,12 @@ func (l *Limiter) changes() <-chan struct{} {
 	return l.changed
 }
 
-// present are the legs with the rates that hold now.
-func (l *Limiter) present(legs []throttle.Leg) []throttle.Leg {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	legs = slices.Clone(legs)
-	for i := range legs {
-		if sc := l.scopes[legs[i].Key]; sc != nil {
-			legs[i].Rates = sc.rates
-		}
+// present is the form of a set as it holds now. The caller holds the lock.
+func (l *Limiter) present(w *wait) *form {
+	if w.set.form == nil {
+		w.set.form = l.formOf(w.set, w.ask.Legs)
 	}
-	return legs
+	return w.set.form
 }
 
 // shut reports whether a gate of the legs is closed.
@@ -192,7 +228,7 @@ func grantOf(t *taken, key string) string {
 	}
 	for i := range t.legs {
 		if t.legs[i].Key == key {
-			return strconv.FormatUint(t.grant[i], 10)
+			return strconv.FormatInt(t.grant[i], 10)
 		}
 	}
 	return ""
@@ -210,7 +246,7 @@ func (l *Limiter) sendCap(ctx context.Context, c throttle.Cap, grant string) err
 			first = sc.first
 		}
 		l.mu.Unlock()
-		_, _, err := l.store.run(ctx, l.scripts.cap, []string{l.scopeKey(first, c.Key)}, what, c.N, lasts.Microseconds(), grant,
+		_, err := l.store.run(ctx, l.scripts.cap, []string{l.scopeKey(first, c.Key)}, what, c.N, lasts.Microseconds(), grant,
 			string(c.Cause), l.channel, l.id, url.QueryEscape(c.Key))
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,8 +57,7 @@ func starts(t testing.TB, d time.Duration, n int, a throttle.Ask, limiters ...*L
 					if err != nil {
 						return
 					}
-					micros, _ := strconv.ParseInt(l.find(turn).start, 10, 64)
-					at := time.UnixMicro(micros)
+					at := time.UnixMicro(l.find(turn).start)
 					turn.Done()
 					mu.Lock()
 					all = append(all, at)
@@ -234,7 +232,9 @@ func TestUnusedTurnsOfBatchesComeBack(t *testing.T) {
 	a.mu.Unlock()
 	require.Positive(t, left)
 	level := func() int {
-		n, err := client.HGet(t.Context(), a.scopeKey("p", "p"), "level60000000").Int()
+		n, err := client.Eval(t.Context(), `local v = redis.call('GET', KEYS[1])
+			if string.find(v, 'outlay-1', 1, true) == 65 then return ({struct.unpack('<ddd', v)})[3] end
+			return cmsgpack.unpack(v)[5][1][6]`, []string{a.scopeKey("p", "p")}).Int()
 		require.NoError(t, err)
 		return n
 	}
@@ -341,10 +341,10 @@ func TestRefusalWritesNothing(t *testing.T) {
 	legs := []throttle.Leg{leg("p", throttle.Rate{N: 1, Per: time.Hour, Burst: 5}), leg("p/s", throttle.PerHour(1))}
 	_, err := now(t, a, legs...)
 	require.NoError(t, err)
-	before := client.HGetAll(t.Context(), a.scopeKey("p", "p")).Val()
+	before := client.Get(t.Context(), a.scopeKey("p", "p")).Val()
 	_, err = now(t, b, legs...)
 	require.Equal(t, throttle.ReasonRate, reasonOf(t, err))
-	require.Equal(t, before, client.HGetAll(t.Context(), a.scopeKey("p", "p")).Val())
+	require.Equal(t, before, client.Get(t.Context(), a.scopeKey("p", "p")).Val())
 }
 
 func TestStartSaysWhatIsWrong(t *testing.T) {
@@ -353,6 +353,8 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, client.Do(ctx, "ACL", "SETUSER", "weak", "on", ">se-cret", "~*", "&*", "+@all", "-eval", "-evalsha").Err())
 	require.NoError(t, client.Set(ctx, "other:{start}:scope:start", "1", 0).Err())
+	require.NoError(t, client.Set(ctx, "garbage:{start}:scope:start", "\xda\xff", 0).Err())
+	require.NoError(t, client.HSet(ctx, "hash:{start}:scope:start", "a", 1).Err())
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
@@ -364,6 +366,8 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		"no scripts":     {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret"}, Options{}, "@scripting"},
 		"wrong password": {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret-2"}, Options{}, "password of the client"},
 		"foreign keys":   {redis.Options{Addr: s.addr}, Options{Prefix: "other"}, "choose another Prefix"},
+		"garbage":        {redis.Options{Addr: s.addr}, Options{Prefix: "garbage"}, "choose another Prefix"},
+		"other types":    {redis.Options{Addr: s.addr}, Options{Prefix: "hash"}, "choose another Prefix"},
 		"TLS to a plain": {redis.Options{Addr: s.addr, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "redis"}}, Options{}, "TLS on both sides"},
 		"nobody there":   {redis.Options{Addr: gone.Addr().String()}, Options{}, "refused"},
 		"braces":         {redis.Options{Addr: s.addr}, Options{Prefix: "a{b}"}, "braces"},

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,15 +50,24 @@ func (s *store) refuses(now time.Time) bool {
 var errDown = errors.New("no answer a moment ago")
 
 // run runs a script. All of its errors wrap throttle.ErrUnavailable; the command may have
-// been carried out nevertheless, unless sent is false.
-func (s *store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (reply []any, sent bool, err error) {
-	return do(ctx, s, func(ctx context.Context) ([]any, error) { return script.Run(ctx, s.client, keys, args...).Slice() })
+// been carried out nevertheless.
+func (s *store) run(ctx context.Context, sc script, keys []string, args ...any) ([]int64, error) {
+	return s.send(ctx, sc, sc.command(keys, args))
+}
+
+// send is run for a command that was made before, and that the caller may change when
+// send has returned.
+func (s *store) send(ctx context.Context, sc script, command []any) ([]int64, error) {
+	if !s.direct {
+		command = slices.Clone(command) // it may still be sent when send has returned
+	}
+	return do(ctx, s, func(ctx context.Context) ([]int64, error) { return sc.run(ctx, s.client, command) })
 }
 
 // do calls f, which sends commands, and returns when the time is over.
-func do[T any](ctx context.Context, s *store, f func(context.Context) (T, error)) (v T, sent bool, err error) {
+func do[T any](ctx context.Context, s *store, f func(context.Context) (T, error)) (v T, err error) {
 	if !s.may(time.Now()) {
-		return v, false, unavailable(errDown)
+		return v, unavailable(errDown)
 	}
 	bound, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -69,12 +78,12 @@ func do[T any](ctx context.Context, s *store, f func(context.Context) (T, error)
 	}
 	if err == nil {
 		s.answered(nil)
-		return v, true, nil
+		return v, nil
 	}
 	if ctx.Err() == nil {
 		s.answered(err)
 	}
-	return v, true, unavailable(err)
+	return v, unavailable(err)
 }
 
 // apart is for clients that do not look at the context: f ends later, alone.
@@ -141,34 +150,4 @@ func isAnswer(err error) bool {
 		}
 	}
 	return true
-}
-
-// The values of a reply. Scripts of ours wrote them, so that a wrong one reads as zero.
-
-func text(v any) string {
-	switch v := v.(type) {
-	case string:
-		return v
-	case int64:
-		return strconv.FormatInt(v, 10)
-	}
-	return ""
-}
-
-func number(v any) int64 {
-	n, _ := strconv.ParseInt(text(v), 10, 64)
-	return n
-}
-
-func list(v any) []any {
-	l, _ := v.([]any)
-	return l
-}
-
-// at is the i-th value, or nil.
-func at(reply []any, i int) any {
-	if i < len(reply) {
-		return reply[i]
-	}
-	return nil
 }

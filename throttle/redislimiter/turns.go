@@ -107,10 +107,11 @@ func (l *Limiter) Forecast(a throttle.Ask) (throttle.Forecast, error) {
 		return throttle.Forecast{}, err
 	}
 	legs := a.Legs
-	a.Legs = append(slices.Clone(legs), throttle.Leg{Key: holdPrefix + setOf(legs)})
+	id := string(appendSet(nil, legs))
+	a.Legs = append(slices.Clone(legs), throttle.Leg{Key: holdPrefix + id})
 	f, err := l.local.Forecast(a)
 	l.mu.Lock()
-	s := l.sets[setOf(legs)]
+	s := l.sets[id]
 	l.mu.Unlock()
 	if f.Cause == throttle.ReasonGate && l.held(s) && !l.shut(legs) {
 		f.Cause = throttle.ReasonRate

@@ -4,14 +4,7 @@
 -- grants that it counts from ('': from now), cause, channel, name of the scope, sender.
 local what, n, lasts = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
--- The rates that the scope has, as its last turn wrote them.
-local rates = {}
-local all = redis.call('HGET', KEYS[1], 'rates')
-for turns, per, burst, strict, id in string.gmatch(all or '', '(%d+) (%d+) (%d+) (%d) ([^; ]+)') do
-  rates[#rates + 1] = {n = tonumber(turns), per = tonumber(per), burst = tonumber(burst), strict = strict == '1', id = id,
-    text = table.concat({turns, per, burst, strict, id}, ' ')}
-end
-local s = load(KEYS[1], rates)
+local s = load(KEYS[1])
 refresh(s)
 local told
 if what == 'reopen' then
@@ -21,12 +14,12 @@ if what == 'reopen' then
   told = 'reopen 0'
 end
 if what == 'slow' then
-  s.slow, s.slowed = math.max(10000, math.floor(factor(s, NOW) * 7 / 10)), NOW
+  s.slow, s.slowed = max(10000, floor(factor(s, NOW) * 7 / 10)), NOW
   told = 'slow 0'
 end
 if what == 'cap' and n == 0 then
   if NOW + lasts > s.gate then s.gate, s.cause = NOW + lasts, ARGV[5] end
-  told = 'gate ' .. put(s.gate - NOW)
+  told = string.format('gate %.0f', s.gate - NOW)
 elseif what == 'cap' then
   local base = ARGV[4] == '' and s.n or tonumber(ARGV[4])
   local ends, upto = NOW + lasts, base + n
@@ -34,13 +27,13 @@ elseif what == 'cap' then
     s.cap, s.upto, s.base = ends, upto, base
   elseif math.abs(s.cap - ends) <= 2 * SECOND then
     if upto < s.upto then s.upto, s.base = upto, base end
-    s.cap = math.max(s.cap, ends)
-  elseif math.max(0, upto - s.n) * (s.cap - NOW) < math.max(0, s.upto - s.n) * (ends - NOW) then
+    s.cap = max(s.cap, ends)
+  elseif max(0, upto - s.n) * (s.cap - NOW) < max(0, s.upto - s.n) * (ends - NOW) then
     s.cap, s.upto, s.base = ends, upto, base
   end
-  if s.n >= s.upto then told = 'gate ' .. put(s.cap - NOW) end
+  if s.n >= s.upto then told = string.format('gate %.0f', s.cap - NOW) end
 end
 save(s)
 local cause = ARGV[5] == '' and '-' or ARGV[5]
 if told then redis.call('PUBLISH', ARGV[6], ARGV[8] .. ' ' .. told .. ' ' .. cause .. ' ' .. ARGV[7]) end
-return {'ok'}
+return {0}

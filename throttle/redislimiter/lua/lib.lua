@@ -1,30 +1,64 @@
--- All numbers are whole and below 2^53: instants in microseconds, tokens in millionths,
--- factors in millionths.
-local TIME = redis.call('TIME')
-local NOW = tonumber(TIME[1]) * 1000000 + tonumber(TIME[2])
-local ONE, SECOND = 1000000, 1000000
+local SECOND = 1000000
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
-local function int(s) return tonumber(s or '0') or 0 end
-local function put(x) return string.format('%.0f', x) end
+-- A rate is a list of these: a bucket has LEVEL tokens AT an instant, a strict window that
+-- has just opened paces its turns until PACED, the next NEXT, and INSIDE is what its open
+-- group counts.
+local ID, TURNS, PER, BURST, STRICT, LEVEL, AT, NEXT, PACED, INSIDE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+
+-- load reads a scope: n is how many turns it gave, seen when the last was, gate until when
+-- it is shut and cause why; upto is the count that a cap allows until cap, and base where
+-- that count began; slow is the factor at slowed; drained is the count when it last
+-- opened. The first rates, asked of them, hold now; the others did once.
+local function load(key)
+  local raw = redis.call('GET', key)
+  local s = {MAGIC, 0, 0, 0, {}}
+  if raw and string.sub(raw, 65, 64 + #MAGIC) == MAGIC then -- of plain.lua
+    local n, drained, level, at, _, turns, per, full = struct.unpack('<dddddddd', raw)
+    s = {MAGIC, n, at, drained, {{string.match(raw, '%S+$'), turns, per, full / ONE, 0, level, at, 0, 0, 0}}}
+  elseif raw then
+    s = cmsgpack.unpack(raw)
+    if type(s) ~= 'table' or s[1] ~= MAGIC then error('WRONGTYPE a key of another program') end
+  end
+  local rest = s[6] or {}
+  return {
+    key = key, n = s[2], seen = s[3], drained = s[4], rates = s[5], gate = rest[1] or 0, cause = rest[2] or '', cap = rest[3] or 0,
+    upto = rest[4] or 0, base = rest[5] or 0, slow = rest[6] or 0, slowed = rest[7] or 0, asked = rest[8] or #s[5],
+  }
+end
+
+-- The words of a description, and the place of the next one.
+local words, place = {}, 3
+local function describe(text)
+  for w in string.gmatch(text, '%S+') do words[#words + 1] = w end
+  return tonumber(words[2])
+end
+
+-- word reads the next one, a number.
+local function word()
+  place = place + 1
+  return tonumber(words[place - 1])
+end
 
 -- The slow factor at an instant: every second gives 2 % back.
 local function factor(s, at)
   if s.slow == 0 then return ONE end
-  return math.min(ONE, s.slow + 20000 * math.max(0, math.floor((at - s.slowed) / SECOND)))
+  return min(ONE, s.slow + 20000 * max(0, floor((at - s.slowed) / SECOND)))
 end
 
 -- step is when the factor changes next after an instant, or nil.
 local function step(s, at)
   if factor(s, at) == ONE then return nil end
-  return s.slowed + (math.floor(math.max(0, at - s.slowed) / SECOND) + 1) * SECOND
+  return s.slowed + (floor(max(0, at - s.slowed) / SECOND) + 1) * SECOND
 end
 
 -- earned is what n per period earn between two instants.
 local function earned(s, n, per, from, to)
+  if s.slow == 0 then return floor((to - from) * n * ONE / per) end
   local sum = 0
   while from < to do
-    local stop = math.min(to, step(s, from) or to)
-    sum = sum + math.floor((stop - from) * n * factor(s, from) / per)
+    local stop = min(to, step(s, from) or to)
+    sum = sum + floor((stop - from) * n * factor(s, from) / per)
     from = stop
   end
   return sum
@@ -32,60 +66,61 @@ end
 
 -- due is when the missing tokens are earned.
 local function due(s, n, per, from, missing)
+  if s.slow == 0 then return from + ceil(missing * per / (n * ONE)) end
   while true do
     local stop, rate = step(s, from), n * factor(s, from)
-    local at = from + math.ceil(missing * per / rate)
+    local at = from + ceil(missing * per / rate)
     if not stop or at <= stop then return at end
-    missing, from = missing - math.floor((stop - from) * rate / per), stop
+    missing, from = missing - floor((stop - from) * rate / per), stop
   end
 end
 
--- load reads a scope and what its rates have.
-local FIELDS = {'n', 'seen', 'rates', 'gate', 'cap', 'upto', 'base', 'slow', 'slowed', 'drained', 'cause'}
-local function load(key, rates)
-  local names = {unpack(FIELDS)}
-  for _, r in ipairs(rates) do
-    local i = #names
-    names[i + 1], names[i + 2], names[i + 3], names[i + 4] = 'level' .. r.id, 'at' .. r.id, 'next' .. r.id, 'paced' .. r.id
-  end
-  local f = redis.call('HMGET', key, unpack(names))
-  local s = {
-    key = key, known = f[3] and true or false, n = int(f[1]), gate = int(f[4]), cap = int(f[5]), upto = int(f[6]), base = int(f[7]),
-    slow = int(f[8]), slowed = int(f[9]), drained = int(f[10]), cause = f[11] or '', rates = rates, was = f,
-  }
-  for i, r in ipairs(rates) do
-    local k = 8 + 4 * i
-    r.next, r.paced = int(f[k + 2]), int(f[k + 3])
-    if f[k] then
-      r.level, r.at = math.min(int(f[k]), r.burst * ONE), int(f[k + 1])
-    elseif s.known then -- a rate that is new to a known scope begins empty, with its last turn
-      r.level, r.at = 0, int(f[2])
-    else
-      r.level, r.at = r.burst * ONE, NOW
+-- rated gives the scope its i-th rate from the words that come next, with the state that
+-- it had under this id. A rate that is new to a known scope begins empty, with its last
+-- turn.
+local function rated(s, i)
+  local turns, per, burst, strict, id = word(), word(), word(), word(), words[place]
+  place = place + 1
+  local r = s.rates[i]
+  if not r or r[ID] ~= id then
+    local was
+    for j = i, #s.rates do
+      if s.rates[j][ID] == id then was = table.remove(s.rates, j) break end
     end
+    r = was or {id, 0, 0, 0, 0, 0, s.seen, 0, 0, 0}
+    table.insert(s.rates, i, r)
+    if #s.rates > 16 then table.remove(s.rates) end
+    if not was and s.n == 0 then r[LEVEL], r[AT] = burst * ONE, NOW end
   end
-  return s
+  r[TURNS], r[PER], r[BURST], r[STRICT] = turns, per, burst, strict
+  r[LEVEL] = min(r[LEVEL], burst * ONE)
+end
+
+-- rates gives it those of the next words.
+local function rates(s)
+  s.asked = word()
+  for i = 1, s.asked do rated(s, i) end
 end
 
 -- level is what a bucket has at an instant that is not before its own.
 local function level(s, r, at)
-  if at <= r.at then return r.level end
-  return math.min(r.burst * ONE, r.level + earned(s, r.n, r.per, r.at, at))
+  if at <= r[AT] then return r[LEVEL] end
+  return min(r[BURST] * ONE, r[LEVEL] + earned(s, r[TURNS], r[PER], r[AT], at))
 end
 
 -- open lets the scope go on at an instant.
 local function open(s, at)
-  s.drained = s.n
+  s.drained, s.seen = s.n, max(s.seen, at)
   local tokens = false
-  for _, r in ipairs(s.rates) do
-    if r.burst > 0 then
-      tokens = true
-      local from = math.max(at, r.at)
-      r.level, r.at = math.min(ONE, level(s, r, from)), from
+  for i, r in ipairs(s.rates) do
+    if r[BURST] > 0 then
+      tokens = tokens or i <= s.asked
+      local from = max(at, r[AT])
+      r[LEVEL], r[AT] = min(ONE, level(s, r, from)), from
     end
   end
   for _, r in ipairs(s.rates) do
-    if r.strict and not tokens then r.next, r.paced = at, at + r.per end
+    if r[STRICT] == 1 and not tokens then r[NEXT], r[PACED] = at, at + r[PER] end
   end
 end
 
@@ -103,51 +138,25 @@ local function refresh(s)
   if s.slow > 0 and factor(s, NOW) == ONE then s.slow, s.slowed = 0, 0 end
 end
 
--- save writes what changed of a scope, which expires when it is as good as new. Who caps
--- a scope that nobody asked for does not know its rates.
-local function save(s)
-  local set = {'n', put(s.n), 'seen', put(NOW)}
-  local function change(name, was, now)
-    if now ~= (was or '0') then set[#set + 1], set[#set + 2] = name, now end
+-- save writes a scope, which expires when it is as good as new. With the legs that it was
+-- asked for, if nothing but one bucket limits it, plain.lua reads it next.
+local function save(s, legs, weight)
+  local last, r, value = max(NOW, s.gate, s.cap), s.rates[1], nil
+  if s.slow > 0 then last = max(last, s.slowed + 50 * SECOND) end
+  for _, r in ipairs(s.rates) do
+    if r[BURST] > 0 then last = max(last, due(s, r[TURNS], r[PER], max(NOW, r[AT]), max(0, r[BURST] * ONE - r[LEVEL]))) end
+    if r[STRICT] == 1 then last = max(last, NOW + 2 * r[PER], r[PACED]) end
   end
-  for i = 4, 10 do
-    local v = s[FIELDS[i]]
-    if v ~= 0 or s.was[i] then change(FIELDS[i], s.was[i], put(v)) end
+  if s.gate > 0 or s.cap > 0 or s.slow > 0 or s.asked < #s.rates then
+    value = cmsgpack.pack({MAGIC, s.n, NOW, s.drained, s.rates, {s.gate, s.cause, s.cap, s.upto, s.base, s.slow, s.slowed, s.asked}})
+  elseif legs and #s.rates == 1 and r[STRICT] == 0 then
+    value = struct.pack('<dddddddd', s.n, s.drained, r[LEVEL], r[AT], weight * ONE, r[TURNS], r[PER], r[BURST] * ONE) .. legs
+  else
+    value = cmsgpack.pack({MAGIC, s.n, NOW, s.drained, s.rates})
   end
-  change('cause', s.was[11] or '', s.cause)
-  local last, names = math.max(NOW, s.gate, s.cap), {}
-  if s.slow > 0 then last = math.max(last, s.slowed + 50 * SECOND) end
-  for i, r in ipairs(s.rates) do
-    local k = 8 + 4 * i
-    if r.burst > 0 then
-      change('level' .. r.id, s.was[k] or '', put(r.level))
-      change('at' .. r.id, s.was[k + 1] or '', put(r.at))
-      last = math.max(last, due(s, r.n, r.per, math.max(NOW, r.at), math.max(0, r.burst * ONE - r.level)))
-    end
-    if r.next > 0 then change('next' .. r.id, s.was[k + 2], put(r.next)) end
-    if r.paced > 0 then change('paced' .. r.id, s.was[k + 3], put(r.paced)) end
-    if r.strict then last = math.max(last, NOW + 2 * r.per, r.paced) end
-    names[i] = r.text
-  end
-  if s.known then change('rates', s.was[3] or '', table.concat(names, ';')) end
-  redis.call('HSET', s.key, unpack(set))
-  redis.call('PEXPIREAT', s.key, put(math.ceil(last / 1000) + 60000))
-end
-
--- read takes the rates of a leg from the arguments, from index a on, and the keys of its
--- windows from index k on.
-local function read(a, k)
-  local rates, count = {}, tonumber(ARGV[a])
-  a = a + 1
-  for i = 1, count do
-    local r = {n = tonumber(ARGV[a]), per = tonumber(ARGV[a + 1]), burst = tonumber(ARGV[a + 2]), strict = ARGV[a + 3] == '1', id = ARGV[a + 4]}
-    r.text = table.concat(ARGV, ' ', a, a + 4)
-    if r.strict then r.list, k = KEYS[k], k + 1 end
-    rates[i], a = r, a + 5
-  end
-  return rates, a, k
+  redis.call('SET', s.key, value, 'PXAT', string.format('%.0f', ceil(last / 1000) + 60000))
 end
 
 -- A strict window of more than 1,024 turns counts them in groups, each of which leaves
 -- with the latest of its turns: it admits less, never more.
-local function group(r) return math.ceil(r.n / 1024) end
+local function group(r) return ceil(r[TURNS] / 1024) end
