@@ -154,3 +154,19 @@ func isExportedReceiver(d *ast.FuncDecl) bool {
 	name, ok := typ.(*ast.Ident)
 	return ok && token.IsExported(name.Name)
 }
+
+// TestEveryPackageHasAnExample: the documentation of a package shows it at work.
+func TestEveryPackageHasAnExample(t *testing.T) {
+	has := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, f := range s.functions() {
+			has[s.dir] = has[s.dir] || s.test && strings.HasPrefix(f.Name.Name, "Example")
+		}
+	}
+	for dir := range edges {
+		if dir == "transport/gateway" || strings.HasSuffix(dir, "test") && dir != "transport/vendortest" {
+			continue // suites are used by the tests of this module; the gateway by its command
+		}
+		assert.True(t, has[dir], "%s has no example", dir)
+	}
+}
