@@ -1,7 +1,7 @@
 # Every recipe is plain commands that can be pasted into a shell.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
-.PHONY: help run test deps race lint fuzz bench prove readme
+.PHONY: help run test deps race lint fuzz bench bench-peers prove readme
 PARTS    := gcc redis-server nginx sqlite3 prometheus chromium
 MODULES  := . $(patsubst %/go.mod,%,$(wildcard transport/*/go.mod))
 EACH      = for m in $(MODULES); do (cd $$m && echo "[$$m] $(1)" && $(1)); done
@@ -9,7 +9,7 @@ FUZZTIME := 5s
 PROVE    := ./...
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 run: ## the quick start: two fake vendors, their invoices and a status page (ARGS=-hold keeps it up)
 	go run ./examples/quickstart $(ARGS)
 test: deps ## every test, in random order, under the race detector (the SDKs of others without: they take minutes to compile)
@@ -23,9 +23,7 @@ race: ## what waits, counts and races, ten times over
 	go test -race -shuffle=on -count=10 ./throttle ./budget ./transport
 lint: ## format, vet, outdated idioms, staticcheck, known vulnerabilities
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt: $$out" >&2; exit 1; fi
-	@$(call EACH,go vet ./...)
-	@$(call EACH,go fix -diff ./...)
-	@$(call EACH,go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...)
+	@$(call EACH,go vet ./... && go fix -diff ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...)
 	@if curl -fsS --max-time 20 -o /dev/null https://vuln.go.dev/index/db.json; then $(call EACH,go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...); \
 	else echo "SKIPPED: govulncheck, its database does not answer from here" >&2; fi
 fuzz: ## every fuzz target for FUZZTIME
@@ -33,6 +31,8 @@ fuzz: ## every fuzz target for FUZZTIME
 	while read -r pkg target; do echo "[$$pkg] $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$pkg" </dev/null; done
 bench: ## every benchmark, on one core
 	go test -run '^$$' -bench . -benchmem -cpu 1 ./...
+bench-peers: ## our cost and behaviour beside other libraries, in four minutes; writes the README's tables
+	cd transport/peerbench && go run ./report
 prove: ## the long proofs; what they print is kept in .ci/prove.txt
 	OUTLAY_PROVE=1 go test -count=1 -timeout 2h -v $(PROVE) | grep -vE '^(=== |\s*--- (PASS|SKIP))' | tee .ci/prove.txt
 readme: ## compile the snippets of the README

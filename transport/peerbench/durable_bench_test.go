@@ -101,8 +101,8 @@ func openBolt(b *testing.B, dir string, commit func(*bbolt.DB, func(*bbolt.Tx) e
 	}
 }
 
-// log is a file of records with one sync for all who wait for it.
-type log struct {
+// journal is a file of records with one sync for all who wait for it.
+type journal struct {
 	f       *os.File
 	mu      sync.Mutex
 	cond    *sync.Cond
@@ -119,12 +119,12 @@ func openRaw(b *testing.B, dir string) func(uint64) error {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = f.Close() })
-	l := &log{f: f}
+	l := &journal{f: f}
 	l.cond = sync.NewCond(&l.mu)
 	return func(uint64) error { return l.append(make([]byte, 128)) }
 }
 
-func (l *log) append(record []byte) error {
+func (l *journal) append(record []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.buf = append(l.buf, record...)

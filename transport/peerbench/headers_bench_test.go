@@ -50,12 +50,11 @@ func BenchmarkHeaders(b *testing.B) {
 		}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
+			measure(b, func() {
 				if !c.read() {
 					b.Fatal("not read")
 				}
-			}
+			})
 		})
 	}
 }

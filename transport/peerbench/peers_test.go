@@ -69,11 +69,13 @@ func newUber(base http.RoundTripper, p pace) http.RoundTripper {
 	return taking{ratelimit.New(p.n, ratelimit.Per(p.per), ratelimit.WithSlack(p.burst-1)), base}
 }
 
-// newFailsafe composes what its documentation shows for HTTP clients: the retry policy of
-// failsafehttp with a backoff, around a circuit breaker, around a limiter that waits.
+// newFailsafe composes what its documentation shows for HTTP clients (the retry policy of
+// failsafehttp around a circuit breaker, with the values used there) around a limiter
+// that waits.
 func newFailsafe(base http.RoundTripper, p pace) http.RoundTripper {
-	retry := failsafehttp.NewRetryPolicyBuilder().WithBackoff(time.Second, 30*time.Second).Build()
-	return failsafehttp.NewRoundTripper(base, retry, circuitbreaker.NewWithDefaults[*http.Response](), failsafeLimiter(p, time.Minute))
+	retry := failsafehttp.NewRetryPolicyBuilder().WithBackoff(time.Second, 30*time.Second).WithMaxRetries(3).Build()
+	breaker := circuitbreaker.NewBuilder[*http.Response]().WithFailureThreshold(5).WithDelay(time.Minute).WithSuccessThreshold(2).Build()
+	return failsafehttp.NewRoundTripper(base, retry, breaker, failsafeLimiter(p, time.Minute))
 }
 
 func failsafeLimiter(p pace, maxWait time.Duration) failsafe.Policy[*http.Response] {
@@ -101,6 +103,12 @@ func newResty(base http.RoundTripper, p pace) *resty.Client {
 		AddRetryCondition(func(r *resty.Response, err error) bool {
 			return err != nil || r.StatusCode() == http.StatusTooManyRequests
 		})
+}
+
+// restyLimited is resty with its limiter alone: the condition of its README would have it
+// repeat its own refusals.
+func restyLimited(base http.RoundTripper, p pace) *resty.Client {
+	return resty.New().SetTransport(base).SetRateLimiter(p.xrate()).SetLogger(quiet{})
 }
 
 type quiet struct{}
