@@ -39,7 +39,7 @@ func version() string {
 const maxGates = 10
 
 // newProvider tells how a provider stands.
-func newProvider(p *transport.ProviderStatus, s *transport.Status, m *memory, budgets map[string]*budgetView) providerView {
+func newProvider(p *transport.ProviderStatus, s *transport.Status, m *memory, budgets map[string]*budgetView, told past) providerView {
 	v := providerView{
 		Name: p.Name, Monitor: p.Monitor, Budgets: append([]string{}, p.Budgets...), Rates: []rateView{}, Gates: []gateView{},
 		Scopes: max(0, len(p.Scopes)-1), Frozen: instant(p.Frozen), Degraded: s.Degraded,
@@ -54,7 +54,7 @@ func newProvider(p *transport.ProviderStatus, s *transport.Status, m *memory, bu
 	v.gates(p, s.Time)
 	v.Hour = newHour(m.providers[p.Name], s.Time)
 	v.turns(s.Time)
-	v.decide(&scene{p: p, s: s, m: m, budgets: budgets})
+	v.decide(&scene{p: p, s: s, m: m, budgets: budgets, told: told})
 	return v
 }
 
@@ -180,7 +180,7 @@ func isMoney(r transport.Reason) bool {
 func round(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
 
 // newBudget tells how a budget stands.
-func newBudget(t *budget.Totals, h *history, s *transport.Status) budgetView {
+func newBudget(t *budget.Totals, h *history, told past, s *transport.Status) budgetView {
 	v := budgetView{
 		Name: t.Budget.Label, Ledger: s.Ledger.ID, Unit: t.Budget.Unit, Monitor: t.Budget.Monitor, Frozen: t.Frozen,
 		Window: windowView{t.Window.ID, instant(t.Window.Start), instant(t.Window.End), t.Budget.Zone.String()},
@@ -192,14 +192,14 @@ func newBudget(t *budget.Totals, h *history, s *transport.Status) budgetView {
 	v.Pace.ShouldBe = share(t.Limit, s.Time.Sub(t.Window.Start), t.Window.End.Sub(t.Window.Start))
 	if h != nil {
 		v.Thresholds = append(v.Thresholds, h.thresholds...)
-		if perHour, ok := h.perHour(); ok {
-			v.Pace.PerHour = &perHour
-		}
-		v.History.StepS = h.step.Seconds()
+		v.History.StepS, v.History.From = h.step.Seconds(), "process"
 		for _, p := range h.points {
 			v.History.Points = append(v.History.Points, pointView{instant(time.Unix(0, p.at)), p.settled, p.presumed})
 		}
 	}
+	v.recall(told.histories[t.Budget.Name], s.Time)
+	v.by = told.whoFroze(budget.Target{Budget: t.Budget.Name}, budget.Target{Budget: t.Budget.Label})
+	v.pace()
 	v.Forecast = forecast(t, s.Time)
 	v.judge(s.Time)
 	return v

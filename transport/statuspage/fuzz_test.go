@@ -30,14 +30,16 @@ func FuzzParseHold(f *testing.F) {
 
 // Any Accept header gets an answer, and JSON only if it is named.
 func FuzzAccept(f *testing.F) {
-	for _, s := range []string{"", "*/*", "application/json", "text/html;q=0.1,application/json;q=NaN", "application/json;q=1e400", ";;,,=", "APPLICATION/JSON ; q=1"} {
+	for _, s := range []string{"", "*/*", "application/json", "text/html;q=0.1,application/json;q=NaN", "application/json;q=1e400", ";;,,=", "APPLICATION/JSON ; q=1", "text/csv", "text/csv;q=0.5,text/html"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.Header["Accept"] = []string{s}
-		if wantsJSON(r) && !strings.Contains(strings.ToLower(s), "application/json") {
-			t.Fatalf("%q does not name JSON", s)
+		for form, kind := range map[string]string{"json": "application/json", "csv": "text/csv"} {
+			if wants(r) == form && !strings.Contains(strings.ToLower(s), kind) {
+				t.Fatalf("%q does not name %s", s, form)
+			}
 		}
 	})
 }
@@ -50,6 +52,26 @@ func FuzzClip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		c := clip(s)
 		if utf8.RuneCountInString(c) > 80 || strings.ContainsFunc(c, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			t.Fatalf("%q becomes %q", s, c)
+		}
+	})
+}
+
+// No cell begins like a formula, whatever stands before it.
+func FuzzCell(f *testing.F) {
+	for _, s := range []string{"", "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\u202e=1", "\u200b=1", "＝1", "\xff=1", "a=b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		c := cell(s)
+		if c == "" {
+			return
+		}
+		first := strings.TrimFunc(c, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
+		if strings.ContainsAny(c[:1], "=+-@\t\r\n") || first != "" && strings.ContainsAny(first[:1], "=+-@") {
+			t.Fatalf("%q becomes %q", s, c)
+		}
+		if !utf8.ValidString(c) || strings.ContainsFunc(c, unicode.IsControl) {
 			t.Fatalf("%q becomes %q", s, c)
 		}
 	})

@@ -17,6 +17,7 @@ type history struct {
 	step       time.Duration
 	points     []point
 	thresholds []crossing
+	stopped    stopped
 }
 
 // point is what was used at the end of the step that begins at at.
@@ -30,8 +31,6 @@ type crossing struct {
 	Percent int     `json:"percent"`
 	At      instant `json:"at"`
 }
-
-func (p point) used() budget.Amount { return p.settled + p.presumed }
 
 // set puts the history at what the ledger says.
 func (h *history) set(at time.Time, t *budget.Totals) {
@@ -105,24 +104,12 @@ func (h *history) thin() {
 	h.points = kept
 }
 
-// perHour is the pace of the last hour, or since the history begins.
-func (h *history) perHour() (budget.Amount, bool) {
-	if len(h.points) < 2 {
-		return 0, false
+// refused counts what the budget did not pay for. A frozen one has no limit to blame.
+func (h *history) refused(e transport.Event) {
+	if e.Window == h.window.ID && e.Need > 0 {
+		h.stopped.Calls++
+		h.stopped.Amount = plus(h.stopped.Amount, e.Need)
 	}
-	last := h.points[len(h.points)-1]
-	first := h.points[0]
-	for _, p := range h.points {
-		if p.at > last.at-int64(time.Hour) {
-			break
-		}
-		first = p
-	}
-	seconds := (last.at - first.at) / int64(time.Second)
-	if seconds < 60 {
-		return 0, false
-	}
-	return (last.used() - first.used()) / budget.Amount(seconds) * 3600, true
 }
 
 func (h *history) crossed(e transport.Event) {

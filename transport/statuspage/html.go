@@ -16,10 +16,13 @@ var (
 	css string
 	//go:embed page.html
 	html string
+	//go:embed bill.html
+	billHTML string
 )
 
-// page is the template with its one style element, which the policy admits by its hash.
-var page = template.Must(template.New("page").Funcs(template.FuncMap{
+// pages are the templates with their one style element, which the policy admits by its
+// hash.
+var pages = template.Must(template.New("page").Funcs(template.FuncMap{
 	"money": func(a budget.Amount) string { return money(a) },
 	"iso":   func(i instant) string { return time.Time(i).UTC().Format(time.RFC3339) },
 	"clock": func(i instant) string {
@@ -34,7 +37,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"word":    func(l level) string { return string(l) },
 	"state":   func(s string) string { return stateWords[s] },
 	"percent": func(f float64) int { return int(f*100 + 0.5) },
-}).Parse(strings.Replace(html, "/*css*/", css, 1)))
+}).Parse(strings.ReplaceAll(html+billHTML, "/*css*/", css)))
 
 // policy forbids everything but the page itself.
 var policy = "default-src 'none'; style-src 'sha256-" + hash(css) + "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

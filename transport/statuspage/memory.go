@@ -81,6 +81,10 @@ func (m *memory) observe(e transport.Event) {
 		m.decisions.add(e)
 	}
 	switch e.Kind {
+	case transport.KindRefused:
+		if h := m.budgets[e.Budget]; h != nil {
+			h.refused(e)
+		}
 	case transport.KindChanged:
 		m.changed(e)
 	case transport.KindStore:
@@ -125,18 +129,24 @@ func (m *memory) changed(e transport.Event) {
 	}
 }
 
-// clip bounds a text that people write, and takes control characters out of it.
-func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
+// clip bounds a name that people write, and takes out what is no printable character.
+func clip(s string) string { return clipTo(s, 80) }
+
+func clipTo(s string, most int) string {
+	if r := []rune(printable(s)); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return printable(s)
+}
+
+// printable has a blank for what controls a terminal or turns the direction of writing.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
 	}, s)
-	if r := []rune(s); len(r) > 80 {
-		s = string(r[:79]) + "…"
-	}
-	return s
 }
 
 func (m *memory) store(e transport.Event) {

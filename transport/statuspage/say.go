@@ -40,6 +40,7 @@ type scene struct {
 	s       *transport.Status
 	m       *memory
 	budgets map[string]*budgetView
+	told    past
 }
 
 // rule is one thing that may hold calls up; say is empty if it does not.
@@ -91,11 +92,8 @@ func sayFrozen(v *providerView, sc *scene) (string, time.Time) {
 	if sc.p.Frozen.IsZero() {
 		return "", time.Time{}
 	}
-	who := sc.m.frozenBy[v.Name]
-	if who == "" {
-		who = "An operator"
-	}
-	return fmt.Sprintf("%s froze %s at %s. All its calls are refused until someone releases it.", who, v.Name, at(sc.p.Frozen, sc.s.Time)), time.Time{}
+	who, why := words(sc.told.whoFroze(budget.Target{Provider: v.Name}), sc.m.frozenBy[v.Name])
+	return fmt.Sprintf("%s froze %s at %s%s. All its calls are refused until someone releases it.", who, v.Name, at(sc.p.Frozen, sc.s.Time), why), time.Time{}
 }
 
 func sayLedger(_ *providerView, sc *scene) (string, time.Time) {
@@ -243,7 +241,8 @@ func (v *budgetView) say(now time.Time) string {
 	amounts := fmt.Sprintf("%s of %s %s", money(t.Used()), money(t.Limit), v.Unit)
 	switch {
 	case v.Frozen:
-		return fmt.Sprintf("Budget %s is frozen by an operator. Its calls are refused until someone releases it.", v.Name)
+		who, why := words(v.by, "")
+		return fmt.Sprintf("%s froze budget %s%s. Its calls are refused until someone releases it.", who, v.Name, why)
 	case v.Level == levelBad:
 		say := fmt.Sprintf("Budget %s is used up: %s (settled %s, presumed %s). Nothing helps before %s (in %s) but a higher limit.",
 			v.Name, amounts, money(t.Settled), money(t.Presumed), v.Ends, span(t.Window.End.Sub(now)))

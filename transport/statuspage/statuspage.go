@@ -15,15 +15,25 @@
 // budgets, amounts and times; never a URL, header, body, key or tenant. It writes
 // nothing: [Admin] is a handler of its own.
 //
+// # Where the money went
+//
+// ?view=bill shows the owner of the bill what each provider spent in the present windows,
+// what corrections changed, between which amounts the invoice should lie, and the windows
+// of the last 35 days. With ?format=csv or "Accept: text/csv" it is a table in which no
+// cell is a formula.
+//
 // # What it remembers
 //
-// Limits, use, queues and gates are read when the page is asked for. What is past comes
+// Limits, use, queues and gates are read when the page is asked for, and so are, from a
+// ledger that is a [budget.Historian] or a [budget.Auditor], the use of the present
+// windows in 96 parts and what people did, of all processes. What else is past comes
 // from the events of this process, in bounded memory: the last 200 decisions and 20
 // changes (about 130 KiB), the last hour of each provider by minutes (about 9 KiB each),
-// and the present window of each budget in at most 192 steps (about 10 KiB each). The steps
-// begin at one second and grow with the time that is watched. Between two readings of the
-// page the history of a budget grows by what this process spends; each reading puts it
-// at what the ledger says, so that the spending of others shows as a step there.
+// and the present window of each budget in at most 192 steps (about 10 KiB each), which
+// are shown where they are finer. The steps begin at one second and grow with the time
+// that is watched. Between two readings of the page the history of a budget grows by what
+// this process spends; each reading puts it at what the ledger says, so that the spending
+// of others shows as a step there.
 //
 // # JSON
 //
@@ -87,6 +97,8 @@ func (p *Page) Watch(t *transport.Transport) {
 	if s, err := t.Status(ctx); err == nil {
 		p.mem.read(s)
 	}
+	_, _ = t.History(ctx) // a ledger without a log begins to remember
+	_, _ = t.Spending(ctx)
 }
 
 // Observe is a hook for [transport.Config.OnEvent].
@@ -110,19 +122,39 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"requests from its own machine, for localhost, without a proxy between.", http.StatusForbidden)
 		return
 	}
-	q := queryOf(r)
-	v, err := p.look(r.Context())
+	body, kind, err := p.answer(r)
 	if err != nil {
 		http.Error(w, "There is nothing to show: "+reasonOf(err), http.StatusServiceUnavailable)
 		return
 	}
-	v.filter(q)
-	body, kind := render(v, q, wantsJSON(r))
+	if strings.HasPrefix(kind, "text/csv") {
+		h.Set("Content-Disposition", `attachment; filename="outlay-bill.csv"`)
+	}
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method == http.MethodGet {
 		_, _ = w.Write(body)
 	}
+}
+
+// answer writes the page or the bill in the form that the request prefers.
+func (p *Page) answer(r *http.Request) (body []byte, kind string, err error) {
+	q, form := queryOf(r), wants(r)
+	if r.URL.Query().Get("view") == "bill" || form == "csv" {
+		b, err := p.bill(r.Context(), q)
+		if err != nil {
+			return nil, "", err
+		}
+		body, kind = renderBill(b, q, form)
+		return body, kind, nil
+	}
+	v, err := p.look(r.Context())
+	if err != nil {
+		return nil, "", err
+	}
+	v.filter(q)
+	body, kind = render(v, q, form == "json")
+	return body, kind, nil
 }
 
 // look reads the state and joins it with what is remembered.
@@ -138,7 +170,7 @@ func (p *Page) look(ctx context.Context) (*view, error) {
 		return nil, err
 	}
 	p.mem.read(s)
-	v := newView(&s, p.mem)
+	v := newView(&s, p.mem, p.recall(ctx, t, &s))
 	v.Title = p.o.Title
 	return v, nil
 }
@@ -188,7 +220,7 @@ func render(v *view, q query, asJSON bool) (body []byte, kind string) {
 		}
 		return b.Bytes(), "application/json"
 	}
-	if err := page.Execute(&b, struct {
+	if err := pages.Execute(&b, struct {
 		*view
 		View      *view
 		Query     query
@@ -199,10 +231,13 @@ func render(v *view, q query, asJSON bool) (body []byte, kind string) {
 	return b.Bytes(), "text/html; charset=utf-8"
 }
 
-// wantsJSON reports whether a request names JSON and likes it no less than HTML.
-func wantsJSON(r *http.Request) bool {
-	if f := r.URL.Query().Get("format"); f != "" {
-		return f == "json"
+// wants is the form that a request asks for: csv or json if it names one and likes it no
+// less than HTML, else html.
+func wants(r *http.Request) string {
+	if f := r.URL.Query().Get("format"); f == "json" || f == "csv" {
+		return f
+	} else if f != "" {
+		return "html"
 	}
 	likes := map[string]float64{}
 	for _, header := range r.Header.Values("Accept") {
@@ -215,6 +250,12 @@ func wantsJSON(r *http.Request) bool {
 			likes[strings.ToLower(strings.TrimSpace(kind))] = q
 		}
 	}
-	q := likes["application/json"]
-	return q > 0 && q >= likes["text/html"]
+	inJSON, inCSV, inHTML := likes["application/json"], likes["text/csv"], likes["text/html"]
+	switch {
+	case inJSON > 0 && inJSON >= inHTML && inJSON >= inCSV:
+		return "json"
+	case inCSV > 0 && inCSV >= inHTML:
+		return "csv"
+	}
+	return "html"
 }

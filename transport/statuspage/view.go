@@ -52,6 +52,7 @@ type view struct {
 	Charts    []chart   `json:"-"`
 	Uncharted int       `json:"-"` // budgets without a chart, to keep the page small
 	Ledger    storeView `json:"-"`
+	Audited   bool      `json:"-"` // the changes are the ledger's, of all processes
 	at        time.Time
 }
 
@@ -171,6 +172,7 @@ type pointView struct {
 
 type historyView struct {
 	StepS  float64     `json:"step_s"`
+	From   string      `json:"from"` // ledger: of all processes; process: what this one saw
 	Points []pointView `json:"points"`
 }
 
@@ -200,6 +202,7 @@ type budgetView struct {
 	Ends    string `json:"-"`
 	Outlook string `json:"-"`
 	totals  *budget.Totals
+	by      budget.By // who froze it
 }
 
 type storeView struct {
@@ -230,16 +233,19 @@ type decisionView struct {
 }
 
 type changeView struct {
+	ID     string  `json:"id"`
 	At     instant `json:"at"`
 	Actor  string  `json:"actor"`
 	Action string  `json:"action"`
 	Target string  `json:"target"`
 	From   string  `json:"from"`
 	To     string  `json:"to"`
+	Reason string  `json:"reason"`
+	Result string  `json:"result"` // done or denied
 }
 
-// newView joins the state with what is remembered.
-func newView(s *transport.Status, m *memory) *view {
+// newView joins the state with what is remembered, here and by the ledger.
+func newView(s *transport.Status, m *memory, told past) *view {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := &view{
@@ -249,22 +255,19 @@ func newView(s *transport.Status, m *memory) *view {
 	}
 	v.stores(s, m)
 	for i := range s.Budgets {
-		v.Budgets = append(v.Budgets, newBudget(&s.Budgets[i], m.budgets[s.Budgets[i].Budget.Label], s))
+		v.Budgets = append(v.Budgets, newBudget(&s.Budgets[i], m.budgets[s.Budgets[i].Budget.Label], told, s))
 	}
 	byLabel := map[string]*budgetView{}
 	for i := range v.Budgets {
 		byLabel[v.Budgets[i].Name] = &v.Budgets[i]
 	}
 	for i := range s.Providers {
-		v.Providers = append(v.Providers, newProvider(&s.Providers[i], s, m, byLabel))
+		v.Providers = append(v.Providers, newProvider(&s.Providers[i], s, m, byLabel, told))
 	}
 	for _, e := range m.decisions.newest() {
 		v.Decisions = append(v.Decisions, newDecision(&e))
 	}
-	for _, e := range m.changes.newest() {
-		target := cmp.Or(e.Provider, e.Budget)
-		v.Changes = append(v.Changes, changeView{instant(e.Time), e.Actor, e.Action, target, e.From, e.To})
-	}
+	v.Changes, v.Audited = told.changes(m), told.audited
 	v.order()
 	return v
 }
