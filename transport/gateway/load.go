@@ -1,0 +1,160 @@
+package gateway
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+// LoadOptions say how a file is read. The zero value is good.
+type LoadOptions struct {
+	// NoSecrets leaves env: and file: references alone, for checks on machines that do not
+	// have them. What was loaded so cannot be served.
+	NoSecrets bool
+	// LookupEnv finds environment variables. Nil: os.LookupEnv.
+	LookupEnv func(name string) (string, bool)
+}
+
+// File is a configuration file that was read: what the gateway serves, and what the program
+// around it needs. Paths are relative to the folder of the file.
+type File struct {
+	// Path is that of the file, and Hash identifies what it and the files of its secrets
+	// hold.
+	Path, Hash string
+	// Config is for [New] and [Gateway.Reload]. All else but Log holds until a restart.
+	Config   Config
+	Listen   []Listen
+	Admin    Admin
+	Ledger   LedgerChoice
+	Limiter  LimiterChoice
+	Redis    RedisChoice
+	Log      LogChoice
+	Shutdown time.Duration
+
+	secrets []string // files
+	divided []budget.Budget
+	places  map[string]place
+}
+
+// Listen is one address on which programs come in.
+type Listen struct {
+	Listener
+	// Address is host:port.
+	Address string
+	// Cert and Key are files. Empty: plain HTTP.
+	Cert, Key string
+}
+
+// Admin is the listener for operators. An empty Address: there is none.
+type Admin struct {
+	Address string
+	// TokenSHA256 is the hash of the token that changes ask for. Zero: nobody may change
+	// anything.
+	TokenSHA256 [sha256.Size]byte
+}
+
+// LedgerChoice says where the books are: "memory", "sqlite" in Path, or "redis".
+type LedgerChoice struct{ Kind, Path string }
+
+// LimiterChoice says who hands out turns: "local" or "redis".
+type LimiterChoice struct {
+	Kind string
+	// Fallback gives each process a limiter of its own while Redis is away.
+	Fallback bool
+}
+
+// RedisChoice is how Redis is reached.
+type RedisChoice struct {
+	// URL is redis://host:port/db, or rediss:// for TLS; it may hold a password.
+	URL            Secret
+	Username       string
+	Password       Secret
+	Cluster        bool
+	SentinelMaster string
+	// Prefix begins all keys. Empty: outlay.
+	Prefix string
+}
+
+// LogChoice is what is logged and how.
+type LogChoice struct {
+	// Level is debug, info, warn or error, Format json or text, Calls all, refusals or none.
+	Level, Format, Calls string
+}
+
+// Load reads a configuration file. All that is wrong with it is told at once, in the order
+// of the file: if there is an error the File is nil, else the problems are warnings.
+//
+// It opens nothing but the file and those of its secrets and certificates.
+func Load(path string, o LoadOptions) (*File, []Problem) {
+	r := &reader{file: path, options: o}
+	text, what := readBounded(path)
+	if what != "" {
+		r.errorf(place{}, "%s", what)
+		return nil, r.problems
+	}
+	f := r.load(text)
+	if r.failed() {
+		return nil, r.sorted()
+	}
+	f.Path, f.secrets, f.Hash = path, r.secrets, fingerprint(text, r.sums)
+	f.Config.Source = path + " " + f.Hash
+	return f, r.sorted()
+}
+
+// readBounded reads a file that may not be one.
+func readBounded(path string) ([]byte, string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, "cannot be read: " + reason(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, "cannot be read: " + reason(err)
+	case info.IsDir():
+		return nil, "is a folder: name the file in it"
+	case info.Size() > maxFile:
+		return nil, "is larger than 1 MiB: this is no configuration"
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, "cannot be read: " + reason(err)
+	case len(text) > maxFile:
+		return nil, "is larger than 1 MiB: this is no configuration"
+	}
+	return text, ""
+}
+
+// Fingerprint reads the file and those of its secrets again and identifies what they hold:
+// it differs from f.Hash when one of them has changed. It is empty while one of them cannot
+// be read.
+func Fingerprint(f *File) string {
+	text, what := readBounded(f.Path)
+	if what != "" {
+		return ""
+	}
+	var sums [][sha256.Size]byte
+	for _, name := range f.secrets {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			return ""
+		}
+		sums = append(sums, sha256.Sum256(b))
+	}
+	return fingerprint(text, sums)
+}
+
+func fingerprint(text []byte, sums [][sha256.Size]byte) string {
+	h := sha256.New()
+	_, _ = h.Write(text)
+	for _, s := range sums {
+		_, _ = h.Write(s[:])
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}

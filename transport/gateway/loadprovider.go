@@ -1,0 +1,363 @@
+package gateway
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/outlay-go/outlay/budget/price"
+	"github.com/outlay-go/outlay/transport"
+	"github.com/outlay-go/outlay/transport/dialect"
+	"github.com/outlay-go/outlay/transport/provider"
+)
+
+// loadedProvider is a provider with what the checks of the whole file need.
+type loadedProvider struct {
+	*section
+	Provider
+	preset  *preset
+	pricing *pricing
+	parts   []divided
+	// named and path are where its name and its path stand.
+	named, path place
+}
+
+// readProviders reads all providers, with what the defaults give them.
+func (l *loading) readProviders() {
+	defaults := l.section(l.top.get("defaults"), "defaults", place{1, 1})
+	l.top.each("providers", "provider", func(name, value *node) {
+		l.named(name, "provider")
+		s := l.section(value, "providers."+brief(name.text), name.place)
+		for _, e := range defaults.node.keys {
+			if e.key.text == "preset" || e.key.text == "path" || e.key.text == "budgets" {
+				continue // reported
+			}
+			if !s.has(e.key.text) {
+				own := *s.node
+				own.keys = append(slices.Clone(own.keys), e)
+				s.node = &own
+			}
+		}
+		p := l.provider(name, s)
+		s.done()
+		l.file.places["providers."+name.text] = name.place
+		l.providers = append(l.providers, p)
+		l.file.Config.Providers = append(l.file.Config.Providers, p.Provider)
+	})
+	for _, e := range defaults.node.keys {
+		switch e.key.text {
+		case "preset", "path", "budgets":
+			l.errorf(e.key.place, "defaults cannot give a %s: every provider has one of its own", e.key.text)
+		}
+	}
+	if len(l.providers) == 0 {
+		l.errorf(l.top.keyAt("providers"), "there are no providers: write providers: {twilio: {preset: twilio}}")
+	}
+}
+
+// provider reads one provider.
+func (l *loading) provider(name *node, s *section) *loadedProvider {
+	p := &loadedProvider{section: s, named: name.place}
+	p.preset = l.preset(s)
+	l.from(p)
+	p.Name = name.text
+	l.wayIn(p)
+	l.limits(p)
+	p.pricing = l.price(s, name.text, p.preset)
+	if p.pricing != nil {
+		p.Price = p.pricing.pricer
+	}
+	p.Budgets, p.parts = l.budgets(s, name.text)
+	header, _ := field(s, "idempotency_header", parseText)
+	p.IdempotencyHeader = cmpOr(header, p.IdempotencyHeader)
+	l.retry(p)
+	l.bounds(p)
+	l.behaviour(p)
+	return p
+}
+
+// preset finds the preset that a provider names.
+func (l *loading) preset(s *section) *preset {
+	name, at := field(s, "preset", parseText)
+	if name == "" {
+		return nil
+	}
+	if p, ok := l.presets[name]; ok {
+		return &p
+	}
+	if why := unfit[name]; why != "" {
+		l.errorf(at, "preset %s: %s", name, why)
+		return nil
+	}
+	names := presetNames()
+	hint := "known are " + strings.Join(names, ", ") + "; or leave it out and write upstream"
+	if near := suggestion(name, names, map[string]string{"twilio_sms": "twilio", "vonage_sms": "vonage", "nexmo": "vonage", "google": "google-maps", "googlemaps": "google-maps", "claude": "anthropic", "chatgpt": "openai", "azure": "azure-openai"}); near != "" {
+		hint = "did you mean \"" + near + "\"?"
+	}
+	l.errorf(at, "preset %s is not known: %s", show(name), hint)
+	return nil
+}
+
+// from begins a provider with its preset.
+func (l *loading) from(p *loadedProvider) {
+	if p.preset == nil {
+		p.Refusal, p.Price = provider.MessageRefusal, nil
+		return
+	}
+	p.Provider.Provider = p.preset.build(costs{})
+	upstream := p.preset.upstream
+	if n := p.node.find("upstream"); upstream == "" && n != nil {
+		upstream = n.text
+	}
+	p.Routes = routesOf(p.Provider.Provider, upstream)
+	p.Match, p.Refusal = nil, p.preset.refusal
+	p.Slots, p.QueryKeys = p.preset.slots, p.preset.query
+	p.MaxWait, p.Timeouts.Response = p.preset.maxWait, p.preset.response
+	if p.preset.per != "" {
+		p.Price = nil // that of the preset has no amounts yet
+	}
+}
+
+// wayIn reads where calls come from and where they go.
+func (l *loading) wayIn(p *loadedProvider) {
+	p.Path, p.path = field(p.section, "path", parsePath)
+	if p.Path == "" {
+		p.Path, p.path = p.Name, p.named
+	}
+	if n, ok := p.scalar("upstream"); ok {
+		p.Upstream = l.upstream(n)
+	} else if p.preset != nil && p.preset.upstream != "" {
+		p.Upstream, _ = url.Parse(p.preset.upstream) // ours
+	} else if !p.has("upstream") && (p.preset != nil || !p.has("preset")) {
+		what := "neither preset nor upstream"
+		if p.preset != nil {
+			what = "no upstream, and every customer of this vendor has a host of their own"
+		}
+		l.errorf(p.named, "%s has %s: write upstream: https://api.example.com", p.Name, what)
+	}
+	if p.has("routes") {
+		p.Routes = fields(p.section, "routes", parseRoute)
+	} else {
+		p.get("routes")
+	}
+	p.AllowPrivate, _ = field(p.section, "allow_private", parseBool)
+	l.credential(p)
+	name, at := field(p.section, "dialect", parseText)
+	switch {
+	case name == "":
+	case name == "standard" || name == "none":
+		p.Dialect = dialect.Standard{}
+	case !slices.Contains(dialect.Vendors(), name):
+		hint := suggestion(name, dialect.Vendors(), nil)
+		l.errorf(at, "dialect %s is not known: %s", show(name), cmpOr(quoteHint(hint), "write standard, or the name of a vendor such as twilio"))
+	default:
+		p.Dialect = dialect.For(name)
+	}
+}
+
+func quoteHint(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return "did you mean \"" + hint + "\"?"
+}
+
+// upstream reads the address of a vendor.
+func (l *loading) upstream(n *node) *url.URL {
+	u, err := url.Parse(n.text)
+	switch {
+	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
+		hint := "write one such as https://api.example.com"
+		if !strings.Contains(n.text, "://") && !looksSecret(n.text) && parseHostOnly(n.text) {
+			hint = "write https://" + n.text
+		}
+		l.errorf(n.place, "upstream %s is no address: %s", show(n.text), hint)
+	case u.User != nil:
+		l.errorf(n.place, "upstream holds a user or a password: write credential: {basic: {user: ..., password: env:NAME}}")
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		l.errorf(n.place, "upstream has a query: write credential: {query: {name: key, value: env:NAME}} for a key")
+	case u.Path != "" && u.EscapedPath() != "/"+strings.Trim(u.Path, "/") && u.Path != "/":
+		l.errorf(n.place, "upstream has a path that ends with a slash or holds escapes: write it plainly, such as https://api.example.com/v2")
+	default:
+		u.Path = strings.TrimSuffix(u.Path, "/")
+		return u
+	}
+	return nil
+}
+
+// credential reads the real key and where it belongs.
+func (l *loading) credential(p *loadedProvider) {
+	s := p.sub("credential")
+	if s.empty {
+		if n := p.node.find("credential"); n != nil && n.form == absent {
+			l.errorf(n.place, "%s.credential has no value: remove it if programs bring their own keys", p.Name)
+		}
+		return
+	}
+	path := p.Name + ".credential"
+	one := func(slot Slot, n *node) {
+		if p.Credential.Slot.In != InNone {
+			l.errorf(s.at, "%s: more than one kind: write bearer, basic, header or query", path)
+		}
+		secret := l.secret(n, path)
+		p.Credential.Slot, p.Credential.Secret = slot, secret.Reveal
+	}
+	if n := s.get("bearer"); n != nil {
+		one(Slot{In: InBearer}, n)
+	}
+	if basic := s.sub("basic"); !basic.empty {
+		user := basic.get("user")
+		if user != nil && user.form == scalar && (strings.HasPrefix(user.text, "env:") || strings.HasPrefix(user.text, "file:")) {
+			p.Credential.User = l.secret(user, path).value
+		} else if user != nil && l.isScalar(user, path+".basic.user") {
+			p.Credential.User = user.text
+		}
+		one(Slot{In: InBasic}, basic.get("password"))
+		if !basic.has("password") {
+			l.errorf(basic.at, "%s.basic needs a password: write basic: {user: NAME, password: env:NAME}", path)
+		}
+		basic.done()
+	}
+	for key, in := range map[string]Place{"header": InHeader, "query": InQuery} {
+		sub := s.sub(key)
+		if sub.empty {
+			continue
+		}
+		name, at := field(sub, "name", parseText)
+		if name == "" || !isToken(name) {
+			l.errorf(at, "%s.%s needs a name, such as {name: X-Api-Key, value: env:NAME}", path, key)
+		}
+		one(Slot{In: in, Name: name}, sub.get("value"))
+		if !sub.has("value") {
+			l.errorf(sub.at, "%s.%s needs a value: write value: env:NAME", path, key)
+		}
+		sub.done()
+	}
+	if p.Credential.Slot.In == InNone && len(s.node.keys) == 0 {
+		l.errorf(s.at, "%s is empty: write bearer, basic, header or query", path)
+	}
+	s.done()
+}
+
+// isToken reports whether s can name a header (RFC 9110, section 5.6.2).
+func isToken(s string) bool {
+	return s != "" && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
+}
+
+// limits reads rates, scopes and slots.
+func (l *loading) limits(p *loadedProvider) {
+	if p.has("rates") {
+		p.Rates = fields(p.section, "rates", parseRate)
+	} else {
+		p.get("rates")
+	}
+	p.MaxInFlight, _ = field(p.section, "max_in_flight", wholeFrom(1, 1_000_000))
+	if d, _ := field(p.section, "max_wait", parseWait); d != 0 {
+		p.MaxWait = d
+	}
+	fixed, _ := field(p.section, "fixed_rate", parseBool)
+	p.FixedRate = fixed
+	l.scopes(p)
+}
+
+func (l *loading) retry(p *loadedProvider) {
+	s := p.sub("retry")
+	if n, _ := field(s, "attempts", wholeFrom(1, 100)); n != 0 {
+		p.Retry.Attempts = n
+	}
+	if d, _ := field(s, "max_retry_after", positive); d != 0 {
+		p.Retry.MaxRetryAfter = d
+	}
+	if d, at := field(s, "backoff", positive); d > time.Minute {
+		l.errorf(at, "backoff %v is above one minute", d)
+	} else if d != 0 {
+		p.Retry.Backoff = d
+	}
+	if s.has("not_taken") {
+		p.Retry.NotTaken = fields(s, "not_taken", wholeFrom(400, 599))
+	} else {
+		s.get("not_taken")
+	}
+	switch word, _ := field(s, "unknown_outcome", oneOf("with_key", "safe", "always")); word {
+	case "safe":
+		p.Retry.Unknown = transport.ReplaySafe
+	case "always":
+		p.Retry.Unknown = transport.ReplayAll
+	}
+	s.done()
+}
+
+// bounds reads timeouts and sizes.
+func (l *loading) bounds(p *loadedProvider) {
+	s := p.sub("timeouts")
+	for _, t := range []struct {
+		key string
+		to  *time.Duration
+	}{
+		{"connect", &p.Timeouts.Connect}, {"tls", &p.Timeouts.TLS}, {"response", &p.Timeouts.Response},
+		{"idle", &p.Timeouts.Idle}, {"body_read", &p.Timeouts.BodyRead}, {"client_write", &p.Timeouts.ClientWrite},
+	} {
+		if d, _ := field(s, t.key, positive); d != 0 {
+			*t.to = d
+		}
+	}
+	s.done()
+	s = p.sub("body")
+	p.Body.Buffer, _ = field(s, "buffer", parseSize)
+	p.Body.Max, _ = field(s, "max", parseSize)
+	s.done()
+}
+
+func (l *loading) behaviour(p *loadedProvider) {
+	switch word, _ := field(p.section, "on_disconnect", oneOf("auto", "cancel", "finish")); word {
+	case "cancel":
+		p.OnDisconnect = CancelOnDisconnect
+	case "finish":
+		p.OnDisconnect = FinishOnDisconnect
+	}
+	word, _ := field(p.section, "upgrade", oneOf("refuse", "allow"))
+	p.Upgrades = word == "allow"
+	s := p.sub("refusal")
+	p.MoneyStatus, _ = field(s, "money_status", wholeFrom(400, 499))
+	s.done()
+	p.Monitor, _ = field(p.section, "monitor", parseBool)
+	p.Stopped, _ = field(p.section, "frozen", parseBool)
+	if p.Price == nil && p.pricing == nil && p.preset != nil && p.preset.per == "" {
+		p.Price = price.Free
+	}
+}
+
+// parsePath reads the first segment below which a provider is found.
+func parsePath(what, text string) (string, error) {
+	segment := strings.Trim(text, "/")
+	if !strings.HasPrefix(text, "/") || strings.Contains(segment, "/") || segment == "" || strings.Trim(segment, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") != "" || strings.Trim(segment, ".") == "" {
+		return "", textError("%s %s must be one segment of letters, digits, _, . and -, such as /twilio", what, show(text))
+	}
+	return segment, nil
+}
+
+// parseRoute reads a pattern of a route.
+func parseRoute(what, text string) (string, error) {
+	if err := addPattern(http.NewServeMux(), text); err != nil {
+		return "", textError("%s %s: %s", what, show(text), err)
+	}
+	return text, nil
+}
+
+// parseHost reads a name under which programs call.
+func parseHost(what, text string) (string, error) {
+	if !parseHostOnly(text) {
+		return "", textError("%s %s is no host name: write it without scheme, port and path, such as gateway.internal", what, show(text))
+	}
+	return strings.ToLower(text), nil
+}
+
+func parseHostOnly(text string) bool {
+	if _, err := netip.ParseAddr(text); err == nil {
+		return true
+	}
+	return text != "" && len(text) <= 253 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && strings.Trim(text, ".-") == text
+}

@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/outlay-go/outlay/transport"
+	"github.com/outlay-go/outlay/transport/provider"
+)
+
+func textError(format string, args ...any) error { return fmt.Errorf(format, args...) }
+
+// scopes reads the parts of a provider that have limits of their own. Those of the preset
+// that are not named stay, and stand last: a throttle that names no scope concerns the last.
+func (l *loading) scopes(p *loadedProvider) {
+	n := p.get("scopes")
+	if n == nil {
+		return
+	}
+	if n.form != list {
+		l.errorf(n.place, "%s must be a list: write - {by: form From, rates: [1/s]}", p.of("scopes"))
+		return
+	}
+	var own []transport.Scope
+	for _, item := range n.items {
+		s := l.section(item, p.of("scopes"), item.place)
+		if scope, ok := l.scope(s, p); ok {
+			own = append(own, scope)
+		}
+		s.done()
+	}
+	preset := slices.DeleteFunc(slices.Clone(p.Scopes), func(s transport.Scope) bool {
+		return slices.ContainsFunc(own, func(o transport.Scope) bool { return o.Name == s.Name })
+	})
+	p.Scopes = append(own, preset...)
+}
+
+// scope reads one scope.
+func (l *loading) scope(s *section, p *loadedProvider) (out transport.Scope, ok bool) {
+	by, at := field(s, "by", parseText)
+	rates := fields(s, "rates", parseRate)
+	slots, _ := field(s, "max", wholeFrom(1, 1_000_000))
+	weight, weightAt := field(s, "weight", oneOf("units"))
+	i := slices.IndexFunc(p.Scopes, func(x transport.Scope) bool { return x.Name == by })
+	switch {
+	case by == "":
+		l.errorf(s.at, "a scope does not say by what: write {by: form From, rates: [1/s]}")
+		return out, false
+	case i >= 0:
+		out = p.Scopes[i]
+	default:
+		key, query, err := matchOf(by)
+		if err != nil {
+			l.errorf(at, "%s", l.unknownScope(by, p))
+			return out, false
+		}
+		if query != "" {
+			p.QueryKeys = append(slices.Clone(p.QueryKeys), query)
+		}
+		out = transport.Scope{Name: by, Key: key}
+	}
+	if s.has("rates") {
+		out.Rates = rates
+	}
+	if out.Max = slots; len(out.Rates) == 0 && slots == 0 {
+		l.errorf(s.at, "scope %s has neither rates nor max: it would limit nothing", show(by))
+	}
+	if out.Units = weight == "units"; out.Units && slices.ContainsFunc(out.Rates, func(r rate) bool { return r.Burst == 0 && !r.Strict }) {
+		l.errorf(weightAt, "scope %s counts units such as tokens: its rates need a burst of at least one call's units, such as 90000/min burst 90000", show(by))
+	}
+	return out, true
+}
+
+func (l *loading) unknownScope(by string, p *loadedProvider) string {
+	var names []string
+	for _, x := range p.Scopes {
+		names = append(names, x.Name)
+	}
+	hint := ""
+	if len(names) > 0 {
+		hint = ", or a scope of the preset: " + strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("scope by %s: write form NAME, json NAME, query NAME, header NAME, caller or tenant%s", show(by), hint)
+}
+
+// matchOf reads what tells the keys of a scope apart. Query is the parameter that it reads.
+func matchOf(by string) (key func(*http.Request) string, query string, err error) {
+	kind, name, _ := strings.Cut(by, " ")
+	switch {
+	case by == "caller":
+		return func(r *http.Request) string { return identityOf(r.Context()).caller }, "", nil
+	case by == "tenant":
+		return TenantOf, "", nil
+	case name == "" || strings.ContainsAny(name, " \t"):
+	case kind == "form" || kind == "json":
+		return provider.Field(name), "", nil
+	case kind == "header" && isToken(name):
+		return func(r *http.Request) string { return r.Header.Get(name) }, "", nil
+	case kind == "query":
+		return func(r *http.Request) string { return r.URL.Query().Get(name) }, name, nil
+	}
+	return nil, "", errNoMatch
+}
