@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -68,10 +69,8 @@ func (c *call) isProtected(name string) bool {
 	case "Authorization", "Cookie", "Host", "Expect", "Upgrade", "Te", "Idempotency-Key", "X-Idempotency-Key", c.up.IdempotencyHeader, c.snap.TenantHeader:
 		return true
 	}
-	for _, k := range keyHeaders {
-		if name == k {
-			return true
-		}
+	if slices.Contains(keyHeaders, name) {
+		return true
 	}
 	for _, s := range c.up.ownSlots() {
 		if s.In == InHeader && strings.EqualFold(s.Name, name) {

@@ -63,6 +63,9 @@ func (c *call) checkStopped() *refusal {
 func (c *call) end() {
 	c.stop()
 	if v := recover(); v != nil {
+		if c.w.status != 0 {
+			_ = c.w.FlushError() // what is there shows that the answer broke off, not the connection
+		}
 		c.logEnd()
 		if v != http.ErrAbortHandler {
 			c.g.log.Error("panic", "call", c.id().String(), "type", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))

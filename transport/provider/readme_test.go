@@ -13,7 +13,7 @@ import (
 	"github.com/outlay-go/outlay/transport"
 )
 
-// The table of presets in the README stands between these lines.
+// The table of presets in README.md stands between these lines.
 const (
 	tableBegin = "<!-- presets -->\n"
 	tableEnd   = "<!-- /presets -->\n"
@@ -23,7 +23,7 @@ const (
 func TestREADMETable(t *testing.T) {
 	table := readmeTable()
 	fmt.Print(table)
-	text, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	_, rest, begins := strings.Cut(string(text), tableBegin)
 	got, _, ends := strings.Cut(rest, tableEnd)

@@ -85,15 +85,17 @@ func (s shape) hint(h http.Header, f said, r transport.Refused) {
 
 // waitFor is how long the caller should wait, zero if nobody knows or a repeat is wrong.
 func waitFor(r transport.Refused) time.Duration {
-	if r.OutcomeUnknown {
+	switch {
+	case r.OutcomeUnknown:
 		return 0
-	}
-	if !r.RetryAt.IsZero() {
+	case r.Reason == transport.ReasonBusy:
+		return time.Second // long before the next window a call that ends may make room
+	case !r.RetryAt.IsZero():
 		return time.Until(r.RetryAt)
 	}
 	switch r.Reason {
-	case transport.ReasonBusy, transport.ReasonSlots, transport.ReasonQueueFull:
-		return time.Second // a call that ends makes room
+	case transport.ReasonSlots, transport.ReasonQueueFull:
+		return time.Second
 	case transport.ReasonLedger, transport.ReasonLimiter:
 		return 2 * time.Second
 	}

@@ -41,8 +41,8 @@ func Slack() transport.Provider {
 // SlackRefusal makes Slack's error response of a refusal. It never has a Retry-After: its
 // SDK for Node would stop for that long.
 func SlackRefusal(r transport.Refused) (status int, h http.Header, body []byte) {
-	_, h, body = slackShape.refuse(r)
-	return http.StatusTooManyRequests, h, body
+	r.Status = http.StatusTooManyRequests // it repeats all others for half an hour
+	return slackShape.refuse(r)
 }
 
 var slackShape = shape{money: http.StatusTooManyRequests, quiet: true, members: func(f said) []member {
