@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/transport/gateway"
+)
+
+// checkCommand reads the configuration and builds the gateway of it. It opens no listener
+// and no ledger, and writes nothing.
+func checkCommand(_ context.Context, c *invocation) (int, error) {
+	strict := c.set.Bool("strict", false, "exit with 2 if there are warnings")
+	show := c.set.Bool("print", false, "print what is in force, presets expanded and secrets masked")
+	noSecrets := c.set.Bool("no-secrets", false, "do not look at env: and file: secrets, for machines that do not have them")
+	rest, err := c.parse()
+	if err != nil {
+		return misused, errors.Join(errUsage, err)
+	}
+	if len(rest) == 1 {
+		c.config = rest[0]
+	}
+	file, problems := gateway.Load(c.config, gateway.LoadOptions{NoSecrets: *noSecrets})
+	for _, p := range problems {
+		fmt.Fprintln(c.errs, p)
+	}
+	if file == nil {
+		return failed, nil
+	}
+	if _, err := gateway.New(file.Config, gateway.Parts{Ledger: new(budget.Memory)}); err != nil {
+		return failed, err
+	}
+	if *show {
+		fmt.Fprint(c.out, file.Print())
+	}
+	fmt.Fprintf(c.out, "%s: good, %d providers, %d warnings\n", c.config, len(file.Config.Providers), len(problems))
+	if *strict && len(problems) > 0 {
+		return misused, nil
+	}
+	return done, nil
+}
+
+// headers are those of a request, given by -H as curl takes them.
+type headers struct{ http.Header }
+
+func (h headers) String() string { return "" }
+
+func (h headers) Set(line string) error {
+	name, value, ok := strings.Cut(line, ":")
+	if !ok || strings.TrimSpace(name) == "" {
+		return errors.New("write it as Name: value")
+	}
+	h.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	return nil
+}
+
+// explainCommand says what would happen to a request. It asks the ledger how the budgets
+// stand, and changes nothing.
+func explainCommand(ctx context.Context, c *invocation) (int, error) {
+	h := headers{http.Header{}}
+	c.set.Var(h, "H", "a `header` of the request, such as 'Outlay-Tenant: acme'; may be repeated")
+	body := c.set.String("d", "", "the `body` of the request")
+	provider := c.set.String("listener", "", "the request comes in by the listener of this `provider`")
+	rest, err := c.parse()
+	if err != nil {
+		return misused, errors.Join(errUsage, err)
+	}
+	method, target, two := strings.Cut(strings.Join(rest, " "), " ")
+	if !two || !strings.HasPrefix(target, "/") {
+		return misused, errors.New("explain takes a method and a path: explain 'POST /twilio/2010-04-01/Accounts/AC1/Messages.json' -d 'To=+12025550123&Body=Hi'")
+	}
+	file, problems := gateway.Load(c.config, gateway.LoadOptions{})
+	if file == nil {
+		for _, p := range problems {
+			fmt.Fprintln(c.errs, p)
+		}
+		return failed, nil
+	}
+	if _, err := os.Stat(file.Ledger.Path); file.Ledger.Kind == "sqlite" && errors.Is(err, fs.ErrNotExist) {
+		file.Ledger.Kind = "memory" // nothing was spent, and nothing is written here
+	}
+	s, err := open(ctx, file)
+	if err != nil {
+		return failed, err
+	}
+	defer func() { _ = s.close() }() // it was only read
+	gw, err := gateway.New(file.Config, gateway.Parts{Ledger: s.ledger, Limiter: s.limiter})
+	if err != nil {
+		return failed, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://localhost"+target, strings.NewReader(*body))
+	if err != nil {
+		return misused, errors.New("the request is malformed")
+	}
+	for name, values := range h.Header {
+		r.Header[name] = values
+	}
+	r.RequestURI, r.RemoteAddr = target, "127.0.0.1:1"
+	if r.Header.Get("Content-Type") == "" && *body != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if strings.HasPrefix(*body, "{") {
+			r.Header.Set("Content-Type", "application/json")
+		}
+	}
+	plan, err := gw.Plan(gateway.Listener{Provider: *provider}, r)
+	if err != nil {
+		return failed, err
+	}
+	explain(c.out, file, plan)
+	return done, nil
+}
+
+// explain writes a plan for people.
+func explain(w io.Writer, f *gateway.File, p gateway.Plan) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-12s%s\n", name, fmt.Sprintf(format, args...))
+	}
+	line("provider", "%s", or(p.Provider, "none"))
+	line("caller", "%s", or(p.Caller, "unknown"))
+	line("tenant", "%s", or(p.Tenant, "none"))
+	for _, x := range f.Config.Providers {
+		if x.Name == p.Provider {
+			line("scopes", "%s", or(strings.Join(p.Scopes, ", "), "none"))
+		}
+	}
+	if p.Upstream != "" {
+		line("upstream", "%s", p.Upstream)
+	}
+	if p.Quote.Unit != "" {
+		assumed := ""
+		if p.Quote.Assumed {
+			assumed = " (assumed: no price fits)"
+		}
+		line("hold", "%s %s%s", p.Quote.Amount, p.Quote.Unit, assumed)
+	}
+	for _, b := range p.Budgets {
+		line("budget", "%s: %s of %s %s used, %s left", b.Budget.Label, b.Used(), b.Budget.Limit, b.Budget.Unit, b.Available())
+	}
+	if p.Forecast.Wait > 0 {
+		line("starts in", "%s", p.Forecast.Wait.Round(time.Millisecond))
+	}
+	if p.Refusal != nil {
+		line("refused", "%d: %v", p.Status, p.Refusal)
+		return
+	}
+	line("result", "it would be sent")
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/outlay-go/outlay/transport/gateway"
+)
+
+// The file is looked at by its contents: that survives editors that rename, and the links
+// that Kubernetes swaps. A change counts when two looks agree, since files are written in
+// pieces.
+const (
+	lookEvery = 2 * time.Second
+	lookAgain = 200 * time.Millisecond
+)
+
+// reloader keeps the running configuration and replaces it, whole or not at all.
+type reloader struct {
+	gw  *gateway.Gateway
+	log *slog.Logger
+
+	mu      sync.Mutex // guards what follows, and lets one reload happen at a time
+	running *gateway.File
+	tried   string // the last contents that were tried, good or bad
+	seen    string // what the last look saw
+
+	draining atomic.Bool
+	success  prometheus.Gauge
+	since    prometheus.Gauge
+}
+
+func newReloader(f *gateway.File, gw *gateway.Gateway, log *slog.Logger) *reloader {
+	r := &reloader{gw: gw, log: log, running: f, tried: f.Hash}
+	r.success = prometheus.NewGauge(prometheus.GaugeOpts{Name: "outlay_config_reload_success", Help: "1 if the configuration file is the running configuration, 0 if it was refused."})
+	r.since = prometheus.NewGauge(prometheus.GaugeOpts{Name: "outlay_config_last_reload_success_timestamp_seconds", Help: "When the running configuration was loaded."})
+	r.success.Set(1)
+	r.since.SetToCurrentTime()
+	return r
+}
+
+func (r *reloader) register(reg *prometheus.Registry) error {
+	if err := reg.Register(r.success); err != nil {
+		return err
+	}
+	return reg.Register(r.since)
+}
+
+// drain says that the program ends: it is not ready any more, and reloads nothing.
+func (r *reloader) drain() { r.draining.Store(true) }
+
+// look reloads if the file changed since it was tried last, and says when to look again.
+func (r *reloader) look() time.Duration {
+	r.mu.Lock()
+	is := gateway.Fingerprint(r.running)
+	tried, before := r.tried, r.seen
+	r.seen = is
+	r.mu.Unlock()
+	switch {
+	case is == "" || is == tried:
+		return lookEvery
+	case is != before:
+		return lookAgain
+	}
+	r.now("the file changed")
+	return lookEvery
+}
+
+// now reloads, and returns what is wrong if the running configuration stays.
+func (r *reloader) now(why string) (problems []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.draining.Load() {
+		return []string{"the gateway is shutting down"}
+	}
+	r.tried = gateway.Fingerprint(r.running)
+	next, found := gateway.Load(r.running.Path, gateway.LoadOptions{})
+	if next != nil {
+		for _, p := range found { // warnings
+			r.log.Warn("configuration", "problem", p.String())
+		}
+		found = next.Restart(r.running)
+	}
+	for _, p := range found {
+		problems = append(problems, p.String())
+	}
+	if len(problems) == 0 {
+		if err := r.gw.Reload(next.Config); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: %v", next.Path, err))
+		}
+	}
+	if len(problems) > 0 {
+		r.success.Set(0)
+		r.log.Error("the configuration was not reloaded: the running one stays", "why", why, "problems", problems)
+		return problems
+	}
+	r.running, r.tried = next, next.Hash
+	r.success.Set(1)
+	r.since.SetToCurrentTime()
+	r.log.Info("the configuration was reloaded", "why", why, "hash", next.Hash)
+	return nil
+}
