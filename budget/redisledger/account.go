@@ -114,7 +114,7 @@ func alerts(b budget.Budget) string {
 // Totals implements [budget.Ledger].
 func (l *Ledger) Totals(ctx context.Context, when time.Time, budgets ...budget.Budget) ([]budget.Totals, error) {
 	all := make([]budget.Totals, 0, len(budgets))
-	l.drain(ctx, drainAll)
+	l.flush(ctx)
 	for _, b := range budgets {
 		if err := b.Validate(); err != nil {
 			return nil, fmt.Errorf("budget %s: %w", b.Label, err)

@@ -50,6 +50,7 @@ func open1(t testing.TB, client redis.UniversalClient, o Options) *Ledger {
 func (l *Ledger) crash(t testing.TB) {
 	l.stop()
 	<-l.done
+	<-l.sent
 	l.mu.Lock()
 	l.waiting, l.away, l.closed = nil, nil, true
 	l.mu.Unlock()

@@ -197,8 +197,11 @@ func refusedOrNil(err error) bool {
 
 // snapshot remembers all keys; the result puts them back, as a replica that is behind
 // would have them.
-func snapshot(t testing.TB, client *redis.Client) (restore func()) {
+func snapshot(t testing.TB, client *redis.Client, ledgers ...*Ledger) (restore func()) {
 	ctx := context.Background()
+	for _, l := range ledgers {
+		l.flush(ctx)
+	}
 	keys, err := client.Keys(ctx, "*").Result()
 	require.NoError(t, err)
 	dumps := map[string]string{}
@@ -220,7 +223,7 @@ func TestBooksThatWentBackAreCorrected(t *testing.T) {
 	client := startServer(t).client(t)
 	l := open1(t, client, Options{beat: time.Hour})
 	settledLater, lostHold := take(t, l, month(), "2"), budget.HoldID{}
-	goBack := snapshot(t, client)
+	goBack := snapshot(t, client, l)
 	_, err := l.Resolve(t.Context(), settledLater, budget.Settled(budget.MustParse("1.5")))
 	require.NoError(t, err)
 	spend(t, l, month(), "3")
@@ -244,7 +247,7 @@ func TestLossDoesNotBringOldLimitsBack(t *testing.T) {
 	raised := month()
 	raised.Limit = 20 * budget.Unit
 	spend(t, young, raised, "1")
-	goBack := snapshot(t, client)
+	goBack := snapshot(t, client, old, young)
 	spend(t, old, month(), "1")
 	goBack()
 	spend(t, old, month(), "1") // it reports what was lost
@@ -252,7 +255,7 @@ func TestLossDoesNotBringOldLimitsBack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []budget.Amount{4 * budget.Unit, 20 * budget.Unit}, []budget.Amount{s.Settled, s.Limit})
 	require.NoError(t, young.SetLimit(t.Context(), "month", 30*budget.Unit, budget.By{Who: "me"}))
-	goBack = snapshot(t, client)
+	goBack = snapshot(t, client, old, young)
 	spend(t, young, raised, "1")
 	goBack()
 	spend(t, young, raised, "21")
@@ -303,6 +306,9 @@ func TestDeadInstancesHoldsArePresumed(t *testing.T) {
 	eventually(t, l, month(), "settled 0 presumed 7 held 0")
 	_, err := l.Hold(t.Context(), holdOf(month(), "4"))
 	require.Equal(t, budget.ReasonExhausted, refused(t, err).Reason)
+	dead.mu.Lock()
+	dead.alive = time.Time{} // as it says after it was stopped for long
+	dead.mu.Unlock()
 	report, err := dead.Resolve(t.Context(), held[0], budget.Settled(budget.MustParse("0.04")))
 	require.NoError(t, err, "it was only stopped, and knows better")
 	require.True(t, report.Late)
@@ -477,7 +483,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		"bad time-out":        {redis.Options{Addr: s.addr}, Options{Timeout: -1}, "Timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.redis.MaxRetries, c.redis.DialTimeout = -1, 300*time.Millisecond
+			c.redis.MaxRetries, c.redis.DialTimeout = -1, time.Second
 			client := redis.NewClient(&c.redis)
 			defer client.Close()
 			_, err := New(client, c.o)

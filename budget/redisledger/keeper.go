@@ -24,7 +24,7 @@ func (l *Ledger) keeper(ctx context.Context) {
 		if l.beat(ctx) != nil {
 			continue // it tells itself
 		}
-		l.drain(ctx, drainAll)
+		l.flush(ctx)
 		l.renewAllowances(ctx)
 		l.prune(l.store.now())
 		l.forgetSome(ctx)
@@ -45,6 +45,7 @@ func (l *Ledger) beat(ctx context.Context) error {
 		switch text(at(reply, 0)) {
 		case "ok":
 			l.store.told(number(at(reply, 1)))
+			l.lives()
 			l.presume(ctx, list(at(reply, 2)))
 			return nil
 		case "lost":
@@ -57,6 +58,14 @@ func (l *Ledger) beat(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lives notes that the store knows that this instance is alive.
+func (l *Ledger) lives() {
+	now := time.Now().Round(0) // by the wall: a machine that slept is late
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.alive = now
 }
 
 // sweepBatch bounds the holds that are looked at in one step.
@@ -137,89 +146,6 @@ func (l *Ledger) presumeHold(ctx context.Context, owner, member string) (ok, gon
 		return false, false, nil
 	}
 	return err == nil, false, err
-}
-
-// How many outcomes that wait an operation takes along.
-const (
-	drainWithHold = 32
-	drainAll      = maxWaiting
-)
-
-// drain sends what waits for the store, in order, as long as the store takes it.
-func (l *Ledger) drain(ctx context.Context, most int) {
-	for range most {
-		if !l.land(ctx) {
-			return
-		}
-		e := l.next()
-		if e == nil {
-			return
-		}
-		_, err := l.send(ctx, e)
-		if l.sent(e, err) != nil {
-			return
-		}
-	}
-}
-
-// next takes the first outcome that waits.
-func (l *Ledger) next() *late {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.waiting) > 0 {
-		e := l.waiting[0]
-		l.waiting[0], l.waiting = nil, l.waiting[1:]
-		if !e.dropped {
-			e.sending = true
-			return e
-		}
-	}
-	return nil
-}
-
-// sent notes how it went. What the store refused for good is dropped: what is written
-// there stays.
-func (l *Ledger) sent(e *late, err error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e.sending = false
-	if errors.Is(err, budget.ErrUnavailable) {
-		l.waiting = append([]*late{e}, l.waiting...)
-		return err
-	}
-	if e.mode == "abandon" {
-		delete(l.doubts, e.open.id)
-	}
-	delete(l.open, e.open.id)
-	return nil
-}
-
-// doubt is for a hold whose answer was lost: nothing was sent for it, so it is void.
-func (l *Ledger) doubt(o *open) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.waiting) >= maxWaiting || l.doubts[o.id] != nil {
-		return
-	}
-	e := &late{open: o, outcome: budget.Voided("not_sent"), mode: "abandon"}
-	l.doubts[o.id] = e
-	l.waiting = append(l.waiting, e)
-}
-
-// undoubt is for a hold that is asked for again; false while it is being taken back.
-func (l *Ledger) undoubt(id budget.HoldID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.doubts[id]
-	if e == nil {
-		return true
-	}
-	if e.sending {
-		return false
-	}
-	e.dropped = true
-	delete(l.doubts, id)
-	return true
 }
 
 // forgetSome takes holds off the list of the presumed whose time is over, a few of them

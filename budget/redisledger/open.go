@@ -23,9 +23,10 @@ type Options struct {
 	// all keys of one are in one slot of a cluster. Empty: "ledger". Neither may contain
 	// a brace.
 	Prefix, Name string
-	// Timeout bounds every command. Zero: 250 ms. A client that is not a *redis.Client
-	// should have ContextTimeoutEnabled set, or each command that gets no answer leaves a
-	// goroutine behind until the client's own time-outs.
+	// Timeout bounds every command. Zero: 250 ms. The client should have
+	// ContextTimeoutEnabled set. Else a copy of a *redis.Client is used, whose hooks do
+	// not see our commands, and with any other client each command that gets no answer
+	// leaves a goroutine behind until the client's own time-outs.
 	Timeout time.Duration
 	// Learn is for how long nothing is granted after Redis has lost its books, while the
 	// instances that are alive report what they spent. An empty Redis cannot be told
@@ -44,7 +45,7 @@ type Options struct {
 }
 
 // Ledger is a [budget.Ledger] in Redis, shared by all who open it under the same prefix
-// and name. It is safe for concurrent use, and one goroutine of it runs until Close. It
+// and name. It is safe for concurrent use, and two goroutines of it run until Close. It
 // implements [budget.Operator] and [budget.Keyed].
 type Ledger struct {
 	store   *store
@@ -56,13 +57,16 @@ type Ledger struct {
 	secret  []byte
 
 	recovering sync.Mutex // held while the books are reported anew
+	flushing   sync.Mutex // held while outcomes are sent that wait, before recovering
 
 	mu       sync.Mutex // guards all below
 	gen      generation
 	accounts map[string]*account
 	open     map[budget.HoldID]*open
 	own      map[string]*share
-	waiting  []*late // outcomes that the store does not know yet
+	waiting  []*late   // outcomes that the store does not know yet
+	sending  int       // those of them that are on their way
+	alive    time.Time // when the store knew last that this instance is
 	doubts   map[budget.HoldID]*late
 	recent   []*late // outcomes that the store may lose yet
 	away     []*open // granted while the store was away
@@ -72,9 +76,11 @@ type Ledger struct {
 	notices  []budget.Notice
 	closed   bool
 
-	kick chan struct{} // wakes the keeper
-	stop context.CancelFunc
-	done chan struct{}
+	kick   chan struct{} // wakes the keeper
+	queued chan struct{} // wakes the sender
+	stop   context.CancelFunc
+	done   chan struct{} // the keeper has ended
+	sent   chan struct{} // the sender has
 }
 
 var (
@@ -113,7 +119,7 @@ func New(client redis.UniversalClient, o Options) (*Ledger, error) {
 	_, _ = rand.Read(boot[:])
 	l := &Ledger{
 		store: newStore(client, max(o.Timeout, startBound/5)), keys: newKeys(o.Prefix, o.Name), scripts: newScripts(), options: o,
-		boot: binary.BigEndian.Uint64(boot[:]), kick: make(chan struct{}, 1), done: make(chan struct{}),
+		boot: binary.BigEndian.Uint64(boot[:]), kick: make(chan struct{}, 1), queued: make(chan struct{}, 1), done: make(chan struct{}), sent: make(chan struct{}),
 		accounts: map[string]*account{}, open: map[budget.HoldID]*open{}, own: map[string]*share{},
 		doubts: map[budget.HoldID]*late{}, allowed: map[string]*allowance{},
 	}
@@ -128,6 +134,7 @@ func New(client redis.UniversalClient, o Options) (*Ledger, error) {
 	var keep context.Context
 	keep, l.stop = context.WithCancel(context.Background())
 	go l.keeper(keep)
+	go l.sender(keep)
 	return l, nil
 }
 
@@ -256,10 +263,11 @@ func (l *Ledger) Close() error {
 	}
 	l.stop()
 	<-l.done
+	<-l.sent
 	ctx, cancel := context.WithTimeout(context.Background(), startBound)
 	defer cancel()
 	l.giveUpAllowances(ctx)
-	l.drain(ctx, drainAll)
+	l.flush(ctx)
 	l.mu.Lock()
 	unsent, flying := len(l.waiting)+len(l.away), len(l.open)
 	l.mu.Unlock()

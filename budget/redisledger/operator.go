@@ -61,7 +61,7 @@ func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount,
 // Unresolved implements [budget.Operator]. It reads every hold without evidence, so it
 // takes time in proportion to their number.
 func (l *Ledger) Unresolved(ctx context.Context, provider string, limit int) ([]budget.Unresolved, error) {
-	l.drain(ctx, drainAll)
+	l.flush(ctx)
 	all, err := l.listed(ctx)
 	if err != nil {
 		return nil, err

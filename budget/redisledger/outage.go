@@ -66,7 +66,7 @@ func (l *Ledger) land(ctx context.Context) bool {
 		}
 		o, gen := l.away[0], l.gen
 		l.mu.Unlock()
-		reply, _, err := l.runHold(ctx, gen, o, nil, nil, true)
+		reply, err := l.restore(ctx, gen, o)
 		if err != nil {
 			return false
 		}

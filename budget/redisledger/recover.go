@@ -57,12 +57,13 @@ func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 		if o.away {
 			continue
 		}
-		if _, _, err := l.runHold(ctx, gen, o, nil, nil, true); err != nil {
+		if _, err := l.restore(ctx, gen, o); err != nil {
 			return err
 		}
 	}
 	for _, e := range recent {
-		if _, _, err := l.runResolve(ctx, gen, e); err != nil {
+		c := l.resolveCommand(gen, e)
+		if _, _, err := l.store.run(ctx, c.script, c.keys, c.args...); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,8 +19,15 @@ func (l *Ledger) Hold(ctx context.Context, h budget.Hold) (budget.Report, error)
 	if !l.undoubt(h.ID) {
 		return l.tell(budget.Report{}), unavailable(fmt.Errorf("hold %v is being taken back", h.ID))
 	}
-	l.drain(ctx, drainWithHold)
+	if l.mustFlush(&h) {
+		l.flush(ctx)
+	}
+	unsent := l.unsent()
 	report, err := l.holdNow(ctx, h)
+	if _, refused := errors.AsType[*budget.ExceededError](err); refused && unsent {
+		l.flush(ctx) // what was on its way may have freed enough
+		report, err = l.holdNow(ctx, h)
+	}
 	return l.tell(report), err
 }
 
@@ -35,7 +43,7 @@ func (l *Ledger) holdNow(ctx context.Context, h budget.Hold) (budget.Report, err
 		}
 		gen := l.generation()
 		o := newOpen(&h, charges)
-		reply, sent, err := l.runHold(ctx, gen, o, charges, &h, false)
+		reply, sent, err := l.ride(ctx, gen, l.holdCommand(gen, o, charges, &h, false))
 		if err != nil {
 			if sent && len(h.Legs) > 0 && !isAnswer(err) {
 				l.doubt(o)
@@ -105,9 +113,14 @@ func (l *Ledger) prepare(ctx context.Context, h *budget.Hold, charges []charge) 
 	return nil
 }
 
-// runHold sends the script of a hold. Restoring puts back a hold that was granted once:
-// no limit refuses it.
-func (l *Ledger) runHold(ctx context.Context, gen generation, o *open, charges []charge, h *budget.Hold, restore bool) ([]any, bool, error) {
+// restore sends the script of a hold that was granted once: no limit refuses it.
+func (l *Ledger) restore(ctx context.Context, gen generation, o *open) ([]any, error) {
+	c := l.holdCommand(gen, o, nil, nil, true)
+	reply, _, err := l.store.run(ctx, c.script, c.keys, c.args...)
+	return reply, err
+}
+
+func (l *Ledger) holdCommand(gen generation, o *open, charges []charge, h *budget.Hold, restore bool) command {
 	k := &l.keys
 	names := append(make([]string, 0, 6+4*len(o.legs)), k.generation, k.writes(l.id), k.owners, k.holds(l.id), k.frozen, k.hold(o.id))
 	args := append(make([]any, 0, 12+11*len(o.legs)), gen.id, gen.writes, l.id, ownerAlive.Milliseconds(), o.id.String(), o.contents,
@@ -126,7 +139,7 @@ func (l *Ledger) runHold(ctx context.Context, gen generation, o *open, charges [
 		args = append(args, leg.name, int64(leg.amount), leg.unit(), int64(keep), bit(monitor), current, leg.id,
 			millis(leg.from), millis(leg.till), millis(leg.expires()), len(windows))
 	}
-	return l.store.run(ctx, l.scripts.hold, names, args...)
+	return command{l.scripts.hold, names, args}
 }
 
 func bit(b bool) int {

@@ -17,6 +17,7 @@ type open struct {
 	contents string
 	owner    string
 	legs     []leg
+	near     bool  // its cost may reach a threshold
 	away     bool  // granted while the store was away, and not in the books yet
 	outcome  *late // waits for the store
 }
@@ -64,6 +65,7 @@ func (l *Ledger) took(gen generation, o *open, reply []any) bool {
 	if l.gen.id != gen.id {
 		return false
 	}
+	o.near = number(at(reply, 5)) == 1
 	l.open[o.id] = o
 	l.wrote(o, number(at(reply, 1)), list(at(reply, 3)))
 	for i := range o.legs {
@@ -99,9 +101,13 @@ func (l *Ledger) wrote(o *open, writes int64, own []any) {
 	}
 }
 
-// Resolve implements [budget.Ledger]. The outcome of a hold of this instance that Redis
-// does not take now waits in memory and rides on a later operation, at most 100,000 of
-// them; at exit their holds become presumed.
+// Resolve implements [budget.Ledger]. An outcome that costs no more than its hold does not
+// keep the caller waiting: until it is in Redis the books count more than was spent, never
+// less. It is sent at once by a goroutine of the ledger, or with the next hold when that
+// comes first, and this process sees it in all that it asks. What costs more than its hold,
+// may reach a threshold, or belongs to another instance is in Redis when Resolve returns.
+// If Redis does not take an outcome now it waits in memory, at most 100,000 of them; at
+// exit their holds become presumed.
 func (l *Ledger) Resolve(ctx context.Context, id budget.HoldID, o budget.Outcome) (budget.Report, error) {
 	report, err := l.resolve(context.WithoutCancel(ctx), id, o)
 	return l.tell(report), err
@@ -114,8 +120,11 @@ func (l *Ledger) resolve(ctx context.Context, id budget.HoldID, o budget.Outcome
 	case o.State > budget.StateCorrected:
 		return budget.Report{}, fmt.Errorf("%w: hold %v: %v ends no hold", budget.ErrConflict, id, o.State)
 	}
-	l.drain(ctx, drainWithHold)
 	h, known, err := l.mine(id, o)
+	if errors.Is(err, errWaits) { // with another outcome: what is in the books decides
+		l.flush(ctx)
+		h, known, err = l.mine(id, o)
+	}
 	if known != nil || err != nil {
 		return reportOf(known), err
 	}
@@ -138,8 +147,11 @@ func reportOf(r *budget.Report) budget.Report {
 	return *r
 }
 
-// mine finds a hold of this instance. One whose outcome waits already takes the same
-// once more and no other, until the store knows the first.
+// errWaits: another outcome of the hold is on its way to the store.
+var errWaits = errors.New("another outcome waits for the store")
+
+// mine finds a hold of this instance. What may wait for the store is known at once, and
+// so is the same outcome once more.
 func (l *Ledger) mine(id budget.HoldID, o budget.Outcome) (h *open, known *budget.Report, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,24 +159,42 @@ func (l *Ledger) mine(id budget.HoldID, o budget.Outcome) (h *open, known *budge
 	switch {
 	case h == nil:
 		return nil, nil, nil
-	case h.outcome == nil && h.away && o.State == budget.StateCorrected:
+	case h.outcome != nil:
+		if !same(h.outcome.outcome, o) {
+			return h, nil, unavailable(fmt.Errorf("hold %v: %w", id, errWaits))
+		}
+		r := h.report(o, l.store.now())
+		r.Delta = 0
+		return h, &r, nil
+	case h.away && o.State == budget.StateCorrected:
 		return h, nil, fmt.Errorf("%w: hold %v is in flight, there is nothing to correct", budget.ErrConflict, id)
-	case h.outcome == nil && h.away:
+	case h.away || l.behind(h, o):
 		if !l.wait(h, o) {
 			return h, nil, unavailable(errors.New("too many outcomes wait"))
 		}
 		r := h.report(o, l.store.now())
 		return h, &r, nil
-	case h.outcome == nil:
-		return h, nil, nil
 	}
-	was := h.outcome.outcome
-	if was.State == o.State && (was.Amount == o.Amount || o.State == budget.StateVoided) {
-		r := h.report(o, l.store.now())
-		r.Delta = 0
-		return h, &r, nil
+	return h, nil, nil
+}
+
+func same(a, b budget.Outcome) bool {
+	return a.State == b.State && (a.Amount == b.Amount || a.State == budget.StateVoided)
+}
+
+// behind reports whether an outcome may be sent after its caller has gone on: it only
+// frees money, nobody is to be told of it at once, and nobody else has ended the hold. The
+// caller holds the lock.
+func (l *Ledger) behind(h *open, o budget.Outcome) bool {
+	if l.closed || h.near || o.State == budget.StateCorrected || len(l.waiting) >= maxWaiting || time.Since(l.alive) > ownerAlive/2 {
+		return false
 	}
-	return h, nil, unavailable(fmt.Errorf("hold %v: another outcome waits for the store", id))
+	for i := range h.legs {
+		if h.legs[i].cost(o) > h.legs[i].amount {
+			return false
+		}
+	}
+	return true
 }
 
 // later keeps an outcome until the store answers; false if it cannot.
@@ -186,6 +216,7 @@ func (l *Ledger) wait(h *open, o budget.Outcome) bool {
 	}
 	h.outcome = &late{open: h, outcome: o}
 	l.waiting = append(l.waiting, h.outcome)
+	l.wakeSender()
 	return true
 }
 
@@ -212,7 +243,8 @@ func (l *Ledger) fields(ctx context.Context, key string, names ...string) ([]any
 func (l *Ledger) send(ctx context.Context, e *late) (budget.Report, error) {
 	for range tries {
 		gen := l.generation()
-		reply, _, err := l.runResolve(ctx, gen, e)
+		c := l.resolveCommand(gen, e)
+		reply, _, err := l.store.run(ctx, c.script, c.keys, c.args...)
 		if err != nil {
 			return budget.Report{}, err
 		}
@@ -224,7 +256,7 @@ func (l *Ledger) send(ctx context.Context, e *late) (budget.Report, error) {
 	return budget.Report{}, unavailable(fmt.Errorf("the books changed %d times while a hold was resolved", tries))
 }
 
-func (l *Ledger) runResolve(ctx context.Context, gen generation, e *late) ([]any, bool, error) {
+func (l *Ledger) resolveCommand(gen generation, e *late) command {
 	k, h := &l.keys, e.open
 	owner := h.owner
 	if owner == "" {
@@ -242,7 +274,7 @@ func (l *Ledger) runResolve(ctx context.Context, gen generation, e *late) ([]any
 		}
 		args = append(args, lg.name, int64(lg.amount), lg.unit(), lg.id, millis(lg.ends), len(windows))
 	}
-	return l.store.run(ctx, l.scripts.resolve, names, args...)
+	return command{l.scripts.resolve, names, args}
 }
 
 // letters stand for the outcomes.

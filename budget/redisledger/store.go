@@ -28,11 +28,14 @@ type store struct {
 }
 
 // newStore binds the client to a time per command. The client's own options are left
-// alone: they may be meant for other uses.
+// alone: they may be meant for other uses. A copy does not have its hooks.
 func newStore(client redis.UniversalClient, timeout time.Duration) *store {
 	s := &store{client: client, timeout: timeout, back: func() {}, gone: func(error) {}}
 	switch c := client.(type) {
 	case *redis.Client:
+		if s.direct = c.Options().ContextTimeoutEnabled; s.direct {
+			break
+		}
 		bound := c.WithTimeout(timeout)
 		bound.Options().ContextTimeoutEnabled = true
 		s.client, s.direct = bound, true
@@ -49,6 +52,54 @@ var errDown = errors.New("no answer a moment ago")
 // been carried out nevertheless, unless sent is false.
 func (s *store) run(ctx context.Context, script *redis.Script, keys []string, args ...any) (reply []any, sent bool, err error) {
 	return do(ctx, s, func(ctx context.Context) ([]any, error) { return script.Run(ctx, s.client, keys, args...).Slice() })
+}
+
+// command is one call of a script.
+type command struct {
+	script *redis.Script
+	keys   []string
+	args   []any
+}
+
+// result is what came of a command, with the errors of run.
+type result struct {
+	reply []any
+	err   error
+}
+
+// pipe sends commands together and in this order, in one round trip. Those of a script
+// that the server does not know any more are carried out after the others.
+func (s *store) pipe(ctx context.Context, all []command) []result {
+	results := make([]result, len(all))
+	if len(all) == 1 {
+		results[0].reply, _, results[0].err = s.run(ctx, all[0].script, all[0].keys, all[0].args...)
+		return results
+	}
+	replies, _, err := do(ctx, s, func(ctx context.Context) ([]*redis.Cmd, error) {
+		pipe := s.client.Pipeline()
+		cmds := make([]*redis.Cmd, len(all))
+		for i, c := range all {
+			cmds[i] = c.script.EvalSha(ctx, pipe, c.keys, c.args...)
+		}
+		_, err := pipe.Exec(ctx)
+		if err != nil && isAnswer(err) {
+			err = nil // each command has its own
+		}
+		return cmds, err
+	})
+	for i := range results {
+		switch r := &results[i]; {
+		case err != nil:
+			r.err = err
+		case redis.HasErrorPrefix(replies[i].Err(), "NOSCRIPT"):
+			r.reply, _, r.err = s.run(ctx, all[i].script, all[i].keys, all[i].args...)
+		default:
+			if r.reply, r.err = replies[i].Slice(); r.err != nil {
+				r.err = unavailable(r.err)
+			}
+		}
+	}
+	return results
 }
 
 // do calls f, which sends commands, and returns when the time is over.

@@ -92,6 +92,7 @@ func TestLateCostOfAForgottenWindowIsNotDropped(t *testing.T) {
 	require.NoError(t, client.HSet(t.Context(), l.keys.account("month"), "cur", "2100-01").Err()) // it was long ago
 	_, err := l.Resolve(t.Context(), id, budget.Settled(budget.MustParse("1.5")))
 	require.NoError(t, err)
+	l.flush(t.Context())
 	require.Equal(t, "1500000000", client.HGet(t.Context(), l.keys.unattributed, "s").Val())
 }
 

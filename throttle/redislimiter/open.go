@@ -21,9 +21,10 @@ import (
 type Options struct {
 	// Prefix begins all keys. Empty: "outlay". It must not contain a brace.
 	Prefix string
-	// Timeout bounds every command. Zero: 250 ms. A client that is not a *redis.Client
-	// should have ContextTimeoutEnabled set, or each command that gets no answer leaves a
-	// goroutine behind until the client's own time-outs.
+	// Timeout bounds every command. Zero: 250 ms. The client should have
+	// ContextTimeoutEnabled set. Else a copy of a *redis.Client is used, whose hooks do
+	// not see our commands, and with any other client each command that gets no answer
+	// leaves a goroutine behind until the client's own time-outs.
 	Timeout time.Duration
 	// MaxQueue and MaxScopes are those of the [throttle.Bucket] in which calls of this
 	// process wait.

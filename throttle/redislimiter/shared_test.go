@@ -374,7 +374,7 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		"bad time-out":   {redis.Options{Addr: s.addr}, Options{Timeout: -1}, "Timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.redis.MaxRetries, c.redis.DialTimeout = -1, 300*time.Millisecond
+			c.redis.MaxRetries, c.redis.DialTimeout = -1, time.Second
 			client := redis.NewClient(&c.redis)
 			defer client.Close()
 			_, err := New(client, c.o)

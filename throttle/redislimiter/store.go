@@ -25,11 +25,14 @@ type store struct {
 }
 
 // newStore binds the client to a time per command. The client's own options are left
-// alone: they may be meant for other uses.
+// alone: they may be meant for other uses. A copy does not have its hooks.
 func newStore(client redis.UniversalClient, timeout time.Duration) *store {
 	s := &store{client: client, timeout: timeout}
 	switch c := client.(type) {
 	case *redis.Client:
+		if s.direct = c.Options().ContextTimeoutEnabled; s.direct {
+			break
+		}
 		bound := c.WithTimeout(timeout)
 		bound.Options().ContextTimeoutEnabled = true
 		s.client, s.direct = bound, true

@@ -24,7 +24,7 @@ end
 if legs == 0 then return {'ok', '0', NOW, {}} end
 if LEARNING > 0 and not restore then return {'learning', LEARNING, NOW} end
 
-local plan, k, refusals, noted = {}, 7, {}, {}
+local plan, k, refusals, noted, near = {}, 7, {}, {}, 0
 for i = 1, legs do
   local a = 13 + (i - 1) * LEG
   local leg = {
@@ -32,7 +32,7 @@ for i = 1, legs do
     cur = ARGV[a + 5], id = ARGV[a + 6], from = ARGV[a + 7], till = ARGV[a + 8], expires = ARGV[a + 9],
     windows = tonumber(ARGV[a + 10]), account = KEYS[k],
   }
-  local acc = redis.call('HMGET', leg.account, 'what', 'limit', 'override', 'cur', 'from', 'till')
+  local acc = redis.call('HMGET', leg.account, 'what', 'limit', 'override', 'cur', 'from', 'till', 'alerts')
   if not acc[1] then return {'account', i - 1} end
   leg.key = KEYS[k + leg.windows]
   leg.window = window(leg.key)
@@ -42,10 +42,11 @@ for i = 1, legs do
     if leg.id == leg.cur and not leg.window.exists then
       return {'vanished', i - 1, redis.call('HEXISTS', KEYS[1], 'gone:' .. leg.name .. ':' .. leg.id)}
     end
-    local sum, seen = used(leg.window), {}
+    local sum, seen, fired = used(leg.window), {}, leg.window.fired
     for j = 1, leg.windows - 1 do
-      local w = redis.call('HMGET', KEYS[k + j], 's', 'p', 'h')
+      local w = redis.call('HMGET', KEYS[k + j], 's', 'p', 'h', 'fired')
       sum = add(sum, add(num(w[1]), add(num(w[2]), num(w[3]))))
+      fired = math.max(fired, tonumber(w[4] or '0'))
       for f = 1, 3 do seen[#seen + 1] = w[f] or '0' end
     end
     local limit = acc[3] or acc[2]
@@ -53,6 +54,10 @@ for i = 1, legs do
     if not critical then top = sub(top, leg.keep) end
     local after = add(sum, leg.held)
     local fits = (leg.held[1] == 0 and leg.held[2] == 0) or not less(top, after)
+    for percent in string.gmatch(acc[7] or '', '%d+') do
+      local p = tonumber(percent)
+      if p > fired and not less(times(after, 100), times(num(limit), p)) then near = 1 end
+    end
     if (fits or leg.monitor) and less(MOST, after) then return {'overflow', i - 1} end
     if not fits then
       for _, v in ipairs({str(leg.window.s), str(leg.window.p), str(leg.window.h)}) do seen[#seen + 1] = v end
@@ -81,4 +86,4 @@ for i, leg in ipairs(plan) do
   end
   own[i] = str(leg.window.own)
 end
-return {'ok', redis.call('HINCRBY', KEYS[2], 'n', 1), NOW, own, noted}
+return {'ok', redis.call('HINCRBY', KEYS[2], 'n', 1), NOW, own, noted, near}
