@@ -83,10 +83,14 @@ func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amou
 }
 
 // OpenGate opens the gates and drops the caps of a provider and all its scopes, although
-// the provider said otherwise.
+// the provider said otherwise. A ledger that keeps what people do notes it first.
 func (t *Transport) OpenGate(ctx context.Context, provider string, by budget.By) error {
 	p, err := t.provider(provider)
 	if err != nil {
+		return err
+	}
+	note := budget.Audited{By: by, Action: "open_gate", Target: budget.Target{Provider: provider}}
+	if err := t.Note(ctx, note); err != nil && !errors.Is(err, ErrUnsupported) {
 		return err
 	}
 	keys := []string{p.Name}

@@ -19,7 +19,8 @@ import (
 // Action is what a request to [Admin] wants to do.
 type Action string
 
-// The actions. Reading the holds shows amounts and ids, and changes nothing.
+// The actions. Freezing and releasing are the same for providers and budgets. Reading the
+// holds or the audit log shows amounts, ids and what people wrote, and changes nothing.
 const (
 	ActionFreeze   Action = "freeze"
 	ActionRelease  Action = "release"
@@ -27,6 +28,7 @@ const (
 	ActionLimit    Action = "limit"
 	ActionHolds    Action = "holds"
 	ActionCorrect  Action = "correct"
+	ActionAudit    Action = "audit"
 )
 
 // ErrForbidden is what Authorize returns for someone who is known but may not do the
@@ -36,8 +38,10 @@ var ErrForbidden = errors.New("statuspage: not allowed")
 // AdminOptions says who may change what.
 type AdminOptions struct {
 	// Authorize is asked before every action and returns who does it. The name is kept
-	// in the ledger's entries. An error refuses, with 401, or 403 for [ErrForbidden];
-	// its text is not sent. Required.
+	// in the ledger's entries, also if it comes with [ErrForbidden]. An error refuses,
+	// with 401, or 403 for [ErrForbidden]; its text is not sent. A peer that failed ten
+	// times within a minute is not asked any more in that minute: behind a proxy that is
+	// everybody, unless the proxy's own peer is set as RemoteAddr before. Required.
 	Authorize func(*http.Request, Action) (actor string, err error)
 	// Hosts are the names under which the handler may be asked, with or without a port.
 	// Browsers do not mark requests to plain HTTP as cross-site, so the name is what
@@ -51,15 +55,21 @@ type AdminOptions struct {
 //	POST providers/{name}/freeze     reason           refuse all calls, for all processes
 //	POST providers/{name}/release    reason           let them go on
 //	POST providers/{name}/gate/open  reason           end a pause although the provider asked for it
-//	POST budgets/{name}/limit        reason, amount   a new limit at once, until the configured one changes
+//	POST budgets/{name}/freeze       reason           refuse all calls that the budget pays for
+//	POST budgets/{name}/release      reason           let them go on
+//	POST budgets/{name}/limit        reason, amount   a new limit at once, until the configured one changes;
+//	                                                  above twice that it needs force=true
 //	GET  holds                       provider, limit  the holds of unknown outcome, oldest first
 //	POST holds/{id}/correct          reason, amount   what the call really cost
+//	GET  audit                       after, limit     what people did and tried, the oldest first; without
+//	                                                  after the newest; after=0 from the beginning
 //
 // A body is a form or a JSON object of strings; a reason has 8 to 500 characters. The
 // answer to a change is JSON with what was left before and after; errors are
 // application/problem+json. Requests from other sites are refused
 // ([http.CrossOriginProtection]). Who and why go into the ledger's entries with the
-// change, for ledgers that keep entries.
+// change, and so do tries that Authorize refused (at most 60 in a minute), for ledgers
+// that keep entries.
 func Admin(t *transport.Transport, o AdminOptions) (http.Handler, error) {
 	switch {
 	case t == nil:
@@ -72,15 +82,23 @@ func Admin(t *transport.Transport, o AdminOptions) (http.Handler, error) {
 	mux.Handle("POST /providers/{name}/freeze", a.change(ActionFreeze, a.freeze))
 	mux.Handle("POST /providers/{name}/release", a.change(ActionRelease, a.release))
 	mux.Handle("POST /providers/{name}/gate/open", a.change(ActionOpenGate, a.openGate))
+	mux.Handle("POST /budgets/{name}/freeze", a.change(ActionFreeze, a.freezeBudget))
+	mux.Handle("POST /budgets/{name}/release", a.change(ActionRelease, a.releaseBudget))
 	mux.Handle("POST /budgets/{name}/limit", a.change(ActionLimit, a.limit))
 	mux.Handle("GET /holds", a.guard(ActionHolds, a.holds))
 	mux.Handle("POST /holds/{id}/correct", a.change(ActionCorrect, a.correct))
-	return a.hosts(new(http.CrossOriginProtection).Handler(mux)), nil
+	mux.Handle("GET /audit", a.guard(ActionAudit, a.audit))
+	sameSite := new(http.CrossOriginProtection)
+	sameSite.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answerProblem(w, fail(http.StatusForbidden, "another site asked for this"))
+	}))
+	return a.hosts(sameSite.Handler(mux)), nil
 }
 
 type admin struct {
-	t *transport.Transport
-	o AdminOptions
+	t    *transport.Transport
+	o    AdminOptions
+	door doorman
 }
 
 // problem is an error as RFC 9457 has it.
@@ -114,6 +132,9 @@ func answer(w http.ResponseWriter, status int, kind string, v any) {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
 }
@@ -148,13 +169,16 @@ func (a *admin) knows(host string) bool {
 // guard lets through whom Authorize lets through.
 func (a *admin) guard(action Action, do func(r *http.Request, actor string) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.tooMany(w, r) {
+			return
+		}
 		actor, err := a.o.Authorize(r, action)
 		switch {
 		case errors.Is(err, ErrForbidden):
-			answerProblem(w, fail(http.StatusForbidden, ""))
+			a.denied(w, r, action, actor, http.StatusForbidden)
 			return
 		case err != nil || actor == "":
-			answerProblem(w, fail(http.StatusUnauthorized, ""))
+			a.denied(w, r, action, "", http.StatusUnauthorized)
 			return
 		}
 		result, err := do(r, clip(actor))
@@ -170,6 +194,7 @@ func (a *admin) guard(action Action, do func(r *http.Request, actor string) (any
 type order struct {
 	by     budget.By
 	amount string
+	force  bool
 }
 
 // change reads the reason before anything is done.
@@ -183,7 +208,7 @@ func (a *admin) change(action Action, do func(*http.Request, order) (any, error)
 		if n := utf8.RuneCountInString(reason); n < 8 || n > 500 {
 			return nil, fail(http.StatusUnprocessableEntity, "reason must have 8 to 500 characters")
 		}
-		return do(r, order{budget.By{Who: actor, Why: reason}, fields["amount"]})
+		return do(r, order{budget.By{Who: actor, Why: printable(reason)}, fields["amount"], fields["force"] == "true"})
 	})
 }
 
@@ -303,26 +328,4 @@ func (a *admin) onProvider(r *http.Request, action Action, o order, do func(stri
 		}
 	}
 	return nil, fail(http.StatusNotFound, "no provider of that name is configured")
-}
-
-func (a *admin) limit(r *http.Request, o order) (any, error) {
-	limit, err := budget.Parse(o.amount)
-	if err != nil || limit <= 0 {
-		return nil, fail(http.StatusUnprocessableEntity, "amount must be a decimal number such as 50.00, more than zero; to stop all calls freeze the provider")
-	}
-	s, err := a.t.Status(r.Context())
-	if err != nil {
-		return nil, failed(err)
-	}
-	if s.LedgerErr != nil {
-		return nil, failed(s.LedgerErr)
-	}
-	for i := range s.Budgets {
-		b := s.Budgets[i].Budget
-		if name := r.PathValue("name"); b.Label == name || b.Name == name {
-			concerns := func(t *budget.Totals) bool { return t.Budget.Name == b.Name }
-			return a.perform(r, ActionLimit, b.Label, o, concerns, func() error { return a.t.SetLimit(r.Context(), b.Name, limit, o.by) })
-		}
-	}
-	return nil, fail(http.StatusNotFound, "no budget of that name is configured")
 }

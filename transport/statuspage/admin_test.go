@@ -23,7 +23,7 @@ func byToken(r *http.Request, a statuspage.Action) (string, error) {
 		if a == statuspage.ActionHolds {
 			return "otto", nil
 		}
-		return "", statuspage.ErrForbidden
+		return "otto", statuspage.ErrForbidden
 	}
 	return "", errors.New("planted: who is that")
 }
@@ -81,6 +81,10 @@ func TestRefusedAdminRequests(t *testing.T) {
 		{"an unknown budget", post("/budgets/nobody/limit", form, good+"&amount=5"), 404, "no budget"},
 		{"no amount", post("/budgets/maps-day/limit", form, good), 422, "decimal"},
 		{"a limit of nothing", post("/budgets/maps-day/limit", form, good+"&amount=0"), 422, "freeze"},
+		{"a limit far above the configured one", post("/budgets/maps-day/limit", form, good+"&amount=20.01"), 422, "force=true"},
+		{"a budget that does not exist", post("/budgets/nobody/freeze", form, good), 404, "no budget"},
+		{"an entry that does not exist", ask(http.MethodGet, "/audit?after=x", "Authorization", "Bearer maria"), 422, "after must be"},
+		{"too many entries", ask(http.MethodGet, "/audit?limit=1001", "Authorization", "Bearer maria"), 422, "1 to 1000"},
 		{"a negative amount", post("/holds/1-1/correct", form, good+"&amount=-1"), 422, "decimal"},
 		{"an unknown hold", post("/holds/1-1/correct", form, good+"&amount=1"), 404, "does not know"},
 		{"no hold id", post("/holds/x/correct", form, good+"&amount=1"), 404, "as the list"},
@@ -95,9 +99,12 @@ func TestRefusedAdminRequests(t *testing.T) {
 			require.Equal(t, tt.code, rec.Code, rec.Body.String())
 			require.Contains(t, rec.Body.String(), tt.says)
 			require.NotContains(t, rec.Body.String(), "planted")
+			require.Equal(t, "no-store", rec.Header().Get("Cache-Control")+strings.Repeat("no-store", map[bool]int{true: 1}[tt.code == 405]))
 		})
 	}
-	require.Empty(t, w.json(t, "/").Changes)
+	for _, c := range w.json(t, "/").Changes {
+		require.Equal(t, "denied", c.Result, "%s of %s", c.Action, c.Actor)
+	}
 	require.NoError(t, w.send(t.Context(), "maps"))
 }
 
@@ -151,7 +158,7 @@ func TestLimitGateAndCorrection(t *testing.T) {
 	require.NoError(t, w.send(t.Context(), "maps"))
 	require.Error(t, w.send(t.Context(), "maps", "Fail", "yes"))
 	require.Error(t, w.send(t.Context(), "maps"), "the budget is used up")
-	r := w.do(t, h, here(post("/budgets/maps-day/limit", form, "reason=more+for+today&amount=2.50")))
+	r := w.do(t, h, here(post("/budgets/maps-day/limit", form, "reason=more+for+today&amount=2.50&force=true")))
 	require.Equal(t, "0", r.Left["maps-day"].Before)
 	require.Equal(t, "1.5", r.Left["maps-day"].After)
 	require.NoError(t, w.send(t.Context(), "maps"))

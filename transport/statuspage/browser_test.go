@@ -69,7 +69,7 @@ type message struct {
 	Error     json.RawMessage `json:"error,omitempty"`
 }
 
-func startBrowser(t *testing.T) *browser {
+func startBrowser(t *testing.T, flags ...string) *browser {
 	t.Helper()
 	bin, err := exec.LookPath("chromium")
 	if err != nil {
@@ -86,7 +86,7 @@ func startBrowser(t *testing.T) *browser {
 	if os.Getuid() == 0 {
 		args = append(args, "--no-sandbox")
 	}
-	cmd := exec.Command(bin, args...) // the test's context ends before its cleanup
+	cmd := exec.Command(bin, append(args, flags...)...) // the test's context ends before its cleanup
 	cmd.ExtraFiles = []*os.File{toR, fromW}
 	require.NoError(t, cmd.Start())
 	_, _ = toR.Close(), fromW.Close()

@@ -154,7 +154,7 @@ type state struct {
 		Up               bool
 	}
 	Decisions []struct{ Call, Kind, Reason, Budget, Amount, Say, Why string }
-	Changes   []struct{ Actor, Action, Target string }
+	Changes   []struct{ Actor, Action, Target, Reason, Result string }
 }
 
 func (w *world) json(t testing.TB, target string) (s state) {
