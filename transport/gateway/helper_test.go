@@ -36,6 +36,8 @@ type rig struct {
 	log    *lockedBuffer
 	mu     sync.Mutex
 	events []transport.Event
+	kinds  map[transport.Kind]int
+	quiet  bool // only count the events
 }
 
 // lockedBuffer is a buffer for several goroutines.
@@ -56,6 +58,13 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
+// Reset forgets what was written.
+func (l *lockedBuffer) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
+}
+
 // start runs a gateway with the configuration, its listener being l.
 func start(t testing.TB, c gateway.Config, l gateway.Listener) *rig {
 	return startWith(t, c, l, gateway.Parts{})
@@ -63,7 +72,7 @@ func start(t testing.TB, c gateway.Config, l gateway.Listener) *rig {
 
 func startWith(t testing.TB, c gateway.Config, l gateway.Listener, p gateway.Parts) *rig {
 	t.Helper()
-	r := &rig{t: t, ledger: new(budget.Memory), log: new(lockedBuffer)}
+	r := &rig{t: t, ledger: new(budget.Memory), log: new(lockedBuffer), kinds: map[transport.Kind]int{}}
 	if p.Ledger == nil {
 		p.Ledger = r.ledger
 	}
@@ -73,7 +82,9 @@ func startWith(t testing.TB, c gateway.Config, l gateway.Listener, p gateway.Par
 	p.OnEvent = func(_ context.Context, e transport.Event) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.events = append(r.events, e)
+		if r.kinds[e.Kind]++; !r.quiet {
+			r.events = append(r.events, e)
+		}
 	}
 	var err error
 	r.gw, err = gateway.New(c, p)
@@ -146,15 +157,17 @@ func (r *rig) send(req *http.Request) reply {
 }
 
 // count counts the events of a kind.
-func (r *rig) count(k transport.Kind) (n int) {
+func (r *rig) count(k transport.Kind) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.events {
-		if e.Kind == k {
-			n++
-		}
-	}
-	return n
+	return r.kinds[k]
+}
+
+// onlyCount keeps no more events.
+func (r *rig) onlyCount() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.quiet = true
 }
 
 // totals are those of the budget.

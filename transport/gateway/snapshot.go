@@ -142,6 +142,7 @@ func (u *upstream) defaults() {
 	t.Idle = cmp.Or(t.Idle, 5*time.Minute)
 	t.BodyRead = cmp.Or(t.BodyRead, 30*time.Second)
 	t.ClientWrite = cmp.Or(t.ClientWrite, time.Minute)
+	u.IdempotencyHeader = http.CanonicalHeaderKey(u.IdempotencyHeader)
 	u.Body.Max = cmp.Or(u.Body.Max, 32<<20)
 	u.Body.Buffer = min(cmp.Or(u.Body.Buffer, 1<<20), u.Body.Max)
 	if u.Refusal == nil {
