@@ -3,7 +3,9 @@ package peerbench
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -113,34 +115,81 @@ func faults() []fault {
 
 func script(h ...http.HandlerFunc) []http.HandlerFunc { return h }
 
-// observe plays a fault to one contender.
+// observe plays a fault to one contender, in a bubble.
 func (f fault) observe(t *testing.T, c contender) (cell string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, f.script()...)
-		do := c.open(t, w.base, pace{100, time.Second, 100}, f.change)
-		before := 0
-		if f.warm {
-			w.call(do, w.request(t.Context(), "GET", "/v1/lookup", "", false))
-			before = 1
-		}
-		ctx, cancel := t.Context(), context.CancelFunc(func() {})
-		if f.patient > 0 {
-			ctx, cancel = context.WithTimeout(ctx, f.patient)
-		}
-		defer cancel()
-		method := "GET"
-		if f.body != "" {
-			method = "POST"
-		}
-		req := w.request(ctx, method, "/v1/messages", f.body, f.stream)
-		if f.key {
-			req.Header.Set("Idempotency-Key", "5f0c")
-		}
-		o := w.call(do, req)
+		l := newPipes()
+		w := newWorld(t, l, l.dial, f.script()...)
+		sent, o := f.play(t, w, c)
 		synctest.Wait()
-		cell = f.cell(w.arrivals()[before:], o, w.base.open)
+		cell = f.cell(sent, o, w.base.open)
 	})
 	return cell
+}
+
+// play makes the call and returns what arrived and what the caller got.
+func (f fault) play(t *testing.T, w *world, c contender) ([]arrival, outcome) {
+	do := c.open(t, w.base, pace{100, time.Second, 100}, f.change)
+	before := 0
+	if f.warm {
+		w.call(do, w.request(t.Context(), "GET", "/v1/lookup", "", false))
+		before = 1
+	}
+	ctx, cancel := t.Context(), context.CancelFunc(func() {})
+	if f.patient > 0 {
+		ctx, cancel = context.WithTimeout(ctx, f.patient)
+	}
+	defer cancel()
+	method := "GET"
+	if f.body != "" {
+		method = "POST"
+	}
+	req := w.request(ctx, method, "/v1/messages", f.body, f.stream)
+	if f.key {
+		req.Header.Set("Idempotency-Key", "5f0c")
+	}
+	o := w.call(do, req)
+	return w.arrivals()[before:], o
+}
+
+// TestRealConnectionsAgree plays the faults over TCP and in real time: what arrives and
+// what the caller gets must be the same. With -parallel 200 it takes as long as the
+// slowest backoff; make bench-peers runs it so.
+func TestRealConnectionsAgree(t *testing.T) {
+	if os.Getenv("OUTLAY_PROVE") == "" {
+		t.Skip("OUTLAY_PROVE is not set: it waits out real backoffs")
+	}
+	for _, f := range faults() {
+		for _, c := range contenders {
+			if f.timed {
+				continue // an hour is an hour
+			}
+			bubble := f.observe(t, c)
+			t.Run(f.name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				l, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := newWorld(t, l, nil, f.script()...)
+				f.change = here(f.change)
+				sent, o := f.play(t, w, c)
+				if got := fmt.Sprint(len(sent)); !strings.HasPrefix(bubble, got+" ") && !strings.HasPrefix(bubble, got+",") || !strings.Contains(bubble, "→ "+o.what()) {
+					t.Errorf("%s sent, %s; in the bubble %s", got, o.what(), bubble)
+				}
+			})
+		}
+	}
+}
+
+// here lets the provider match the loopback address.
+func here(change func(*transport.Provider)) func(*transport.Provider) {
+	return func(p *transport.Provider) {
+		if change != nil {
+			change(p)
+		}
+		p.Match = []string{"127.0.0.1"}
+	}
 }
 
 // script makes the answers inside the bubble, whose time the dates are.
@@ -220,7 +269,8 @@ func after(d time.Duration) string {
 // latecomer is the row about another call that begins 1 s into a pause of 2 s.
 func latecomer(t *testing.T, c contender) (cell string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, throttled("2"), ok)
+		l := newPipes()
+		w := newWorld(t, l, l.dial, throttled("2"), ok)
 		do := c.open(t, w.base, pace{100, time.Second, 100}, nil)
 		first := make(chan outcome, 1)
 		go func() { first <- w.call(do, w.request(t.Context(), "GET", "/first", "", false)) }()

@@ -45,7 +45,8 @@ func contests() []contest {
 
 func (f contest) observe(t *testing.T, c contender) (cell string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, ok)
+		l := newPipes()
+		w := newWorld(t, l, l.dial, ok)
 		cell = f.play(t.Context(), w, c.open(t, w.base, f.pace, nil))
 		synctest.Wait()
 	})

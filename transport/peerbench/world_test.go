@@ -58,6 +58,8 @@ type address struct{}
 func (address) Network() string { return "pipe" }
 func (address) String() string  { return "api.example.com" }
 
+type dialer func(context.Context, string, string) (net.Conn, error)
+
 // arrival is one transmission as the server saw it.
 type arrival struct {
 	at   time.Duration // since the world began
@@ -75,9 +77,8 @@ type world struct {
 }
 
 // newWorld starts a server that gives the answers in their order, the last one for ever.
-func newWorld(t *testing.T, answers ...http.HandlerFunc) *world {
+func newWorld(t *testing.T, l net.Listener, dial dialer, answers ...http.HandlerFunc) *world {
 	w := &world{start: time.Now()}
-	l := newPipes()
 	w.server = &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		w.mu.Lock()
@@ -87,7 +88,7 @@ func newWorld(t *testing.T, answers ...http.HandlerFunc) *world {
 		answers[min(n, len(answers))-1](rw, r)
 	})}}
 	w.server.Start()
-	w.base = &spy{next: &http.Transport{DialContext: l.dial}}
+	w.base = &spy{next: &http.Transport{DialContext: dial}}
 	t.Cleanup(func() {
 		w.base.next.CloseIdleConnections()
 		w.server.Close()

@@ -144,7 +144,8 @@ which does nothing (*bare*), and all answers are read and closed. outlay has eve
 settle in memory, headers, hook) and does more than the others; *traced* is over a base that reports its connections, as
 *http.Transport does. resty brings a client of its own and stands beside http.Client. What is empty is not offered.`
 
-const aboutFaults = `Who does what: the same faults, played by a server to each library as configured below, with the clock of testing/synctest. A cell says
+const aboutFaults = `Who does what: the same faults, played by a server to each library as configured below: exact times come from
+a bubble of testing/synctest, and real connections agreed. A cell says
 how often the request arrived, when it came the second time, and what the caller got. *As told*: when the server asked for it;
 *own pause*: after a backoff; *error*: the library's or the context's. A GET or POST that is not repeated is left to the caller.`
 
