@@ -94,7 +94,7 @@ func (l *loading) checkListeners() {
 			l.errorf(l.file.places["listen provider "+x.Address], "listen names the provider %s, which is not there%s", show(x.Provider), maybe(suggestion(x.Provider, l.names(), nil)))
 		case addresses[x.Address] && !strings.HasSuffix(x.Address, ":0"):
 			l.errorf(at, "two listeners share the address %s", x.Address)
-		case x.Address == l.file.Admin.Address:
+		case x.Address == l.file.Admin.Address && !strings.HasSuffix(x.Address, ":0"):
 			l.errorf(at, "listen and admin share the address %s", x.Address)
 		case !local && !x.Token && len(keys) > 0:
 			l.errorf(at, "%s can be reached from other machines and providers %s add our keys, but auth is none: anyone on the network could spend. Set auth: token, or listen on 127.0.0.1", x.Address, strings.Join(keys, ", "))
