@@ -71,9 +71,9 @@ type process struct {
 	t      testing.TB
 	cmd    *exec.Cmd
 	config string
-	// calls and admin are base URLs, more those of further listeners by their purpose.
-	calls, admin string
-	more         map[string]string
+	// calls, tls (with http: too) and admin are base URLs, more those of further listeners by their purpose.
+	calls, tls, admin string
+	more              map[string]string
 
 	ended chan struct{}
 	mu    sync.Mutex // guards log
@@ -132,15 +132,20 @@ func (p *process) read(out io.Reader, ready chan<- struct{}) {
 		p.log.Write(lines.Bytes())
 		p.log.WriteByte('\n')
 		p.mu.Unlock()
-		var line struct{ Msg, For, Address string }
+		var line struct {
+			Msg, For, Address string
+			TLS               bool
+		}
 		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Msg != "listening" {
 			continue
 		}
 		base := "http://" + line.Address
-		switch line.For {
-		case "calls":
+		switch {
+		case line.For == "calls" && line.TLS:
+			p.tls = base
+		case line.For == "calls":
 			p.calls = base
-		case "operators":
+		case line.For == "operators":
 			p.admin = base
 			close(ready)
 		default:

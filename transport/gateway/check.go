@@ -62,7 +62,7 @@ func (l *loading) checkNames() {
 	tokens := map[[32]byte]string{}
 	for _, c := range l.file.Config.Callers {
 		at := l.file.places["callers."+brief(c.Name)]
-		if other, taken := tokens[c.TokenSHA256]; taken && c.TokenSHA256 != [32]byte{} && !l.options.NoSecrets {
+		if other, taken := tokens[c.TokenSHA256]; taken && c.TokenSHA256 != [32]byte{} {
 			l.errorf(at, "callers %s and %s have the same token: nobody could tell them apart", other, c.Name)
 		}
 		tokens[c.TokenSHA256] = c.Name
