@@ -49,13 +49,17 @@ func (t tenLines) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(req)
 }
 
-func fullProvider(tb testing.TB) *transport.Transport {
+func fullConfig() transport.Config {
 	p := transport.Provider{
 		Name: "api", Match: []string{"GET api.example.com/v1/lookup", "POST api.example.com/v1/messages"},
 		Rates: []throttle.Rate{{N: 1_000_000_000, Per: time.Second, Burst: 1_000_000}}, MaxInFlight: 1000,
 		Price: price.PerCall(1000), Budgets: []budget.Budget{budget.PerDay(9_000_000_000 * budget.Unit)},
 	}
-	rt, err := transport.New(transport.Config{Base: newBare(), Providers: []transport.Provider{p}, Ledger: new(budget.Memory), OnEvent: func(context.Context, transport.Event) {}})
+	return transport.Config{Base: newBare(), Providers: []transport.Provider{p}, Ledger: new(budget.Memory), OnEvent: func(context.Context, transport.Event) {}}
+}
+
+func fullProvider(tb testing.TB) *transport.Transport {
+	rt, err := transport.New(fullConfig())
 	require.NoError(tb, err)
 	return rt
 }
@@ -130,4 +134,33 @@ func TestHappyPathAllocatesLittle(t *testing.T) {
 	}
 	t.Logf("bare %v, outlay %v", count(newBare()), count(fullProvider(t)))
 	require.LessOrEqual(t, count(fullProvider(t)), count(newBare())+4)
+}
+
+// withBody answers with a body of its own, as servers do.
+type withBody struct{ bare *bare }
+
+func (w withBody) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := w.bare.RoundTrip(req)
+	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader("0123456789")), 10
+	return resp, err
+}
+
+// A body keeps what the call needs until it ends, and then gives it back.
+func TestCallWithBodyAllocatesLittle(t *testing.T) {
+	base := withBody{newBare()}
+	req, err := http.NewRequest("GET", "https://api.example.com/v1/lookup", nil)
+	require.NoError(t, err)
+	count := func(rt http.RoundTripper) float64 {
+		return testing.AllocsPerRun(1000, func() {
+			resp, _ := rt.RoundTrip(req)
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		})
+	}
+	c := fullConfig()
+	c.Base = base
+	rt, err := transport.New(c)
+	require.NoError(t, err)
+	t.Logf("bare %v, outlay %v", count(base), count(rt))
+	require.LessOrEqual(t, count(rt), count(base)+8)
 }

@@ -26,8 +26,8 @@ func (c *call) watchBody(a *attempt) *http.Response {
 	if !a.pending && !keep && a.cancel == nil {
 		return resp
 	}
-	e := &bodyEnd{c: c, a: a, turn: keep, raw: resp.Body}
-	c.turning, c.kept = false, true
+	e := &bodyEnd{c: c, a: a, meter: a.meter, turn: keep, raw: resp.Body}
+	c.turning, c.ending = false, e
 	// What waits for the end must not keep the response alive.
 	a.resp, c.current = nil, nil
 	if resp.Body == http.NoBody {
@@ -78,30 +78,42 @@ type upgraded struct {
 func (u *upgraded) Write(p []byte) (int, error) { return u.rw.Write(p) }
 
 // bodyEnd is what happens once, at the first of: end of the body, error, Close, end of
-// the context, collection of the response.
+// the context, collection of the response. When it has happened, and RoundTrip has
+// returned, the memory of the call is used again: reads that come later find no meter.
 type bodyEnd struct {
-	c    *call
-	a    *attempt
-	raw  io.Closer
-	turn bool
-	once atomic.Bool
-	mu   sync.Mutex // guards what follows, and the meter: the context may end during a Read
-	stop func() bool
+	c     *call
+	a     *attempt
+	raw   io.Closer
+	turn  bool
+	once  atomic.Bool
+	leave atomic.Int32 // of RoundTrip and the end of the body, how many are done with c
+	mu    sync.Mutex   // guards what follows: the context may end during a Read
+	meter io.Writer
+	stop  func() bool
 }
 
 func (e *bodyEnd) feed(p []byte) {
-	if e.a.meter == nil {
-		return
-	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	_, _ = e.a.meter.Write(p)
+	if e.meter != nil {
+		_, _ = e.meter.Write(p)
+	}
+}
+
+// left is called once by RoundTrip and once by the end of the body.
+func (e *bodyEnd) left() {
+	if e.leave.Add(1) == 2 {
+		e.c.recycle()
+	}
 }
 
 func (e *bodyEnd) end(whole bool) {
-	if e.once.Swap(true) {
-		return
+	if !e.once.Swap(true) {
+		e.finish(whole)
 	}
+}
+
+func (e *bodyEnd) finish(whole bool) {
 	o := budget.Outcome{Why: "panic"} // unless the meter comes back
 	defer func() {
 		if e.turn {
@@ -111,6 +123,7 @@ func (e *bodyEnd) end(whole bool) {
 		if e.a.pending {
 			e.c.close(o)
 		}
+		e.left()
 	}()
 	o = e.outcome(whole)
 	if e.turn {
@@ -123,7 +136,7 @@ func (e *bodyEnd) end(whole bool) {
 func (e *bodyEnd) outcome(whole bool) budget.Outcome {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.c.now = time.Now()
+	e.c.now, e.meter = time.Now(), nil
 	if e.stop != nil {
 		e.stop()
 	}
@@ -154,11 +167,11 @@ func (e *bodyEnd) until(ctx context.Context) {
 }
 
 func (e *bodyEnd) unclosed() {
-	if e.once.Load() {
+	if e.once.Swap(true) {
 		return
 	}
 	e.c.emit(&Event{Kind: KindUnclosed, Took: time.Since(e.c.start)})
-	e.end(false)
+	e.finish(false)
 	_ = e.raw.Close()
 }
 

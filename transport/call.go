@@ -42,15 +42,15 @@ type call struct {
 	header   http.Header // replaces the request's if we add to it
 	turn     throttle.Turn
 	holdID   budget.HoldID
-	holding  bool // the hold is open
-	turning  bool // the turn is open
-	sent     bool // the attempt under way was handed to Base
-	sentAny  bool // some attempt may have been written
-	unknown  bool // some attempt's outcome is unknown
-	done     bool // finished or refused
-	bodyOurs bool // nobody took the request's body yet
-	queuedUp bool // the attempt had to wait for its turn
-	kept     bool // the end of the body needs the call
+	holding  bool     // the hold is open
+	turning  bool     // the turn is open
+	sent     bool     // the attempt under way was handed to Base
+	sentAny  bool     // some attempt may have been written
+	unknown  bool     // some attempt's outcome is unknown
+	done     bool     // finished or refused
+	bodyOurs bool     // nobody took the request's body yet
+	queuedUp bool     // the attempt had to wait for its turn
+	ending   *bodyEnd // needs the call until the body has ended
 
 	cost    budget.Amount // of the attempts resolved so far
 	current *attempt      // the one under way
@@ -73,8 +73,8 @@ func (t *Transport) newCall(p *provider, req *http.Request) *call {
 }
 
 // scratch is the memory of one call, used again when nothing needs it any more: Base,
-// the ledger and net/http's goroutines are never given a pointer into it, and the end
-// of a body that still needs the call keeps it from the pool. The limiter has queue only
+// the ledger and net/http's goroutines are never given a pointer into it, and a body that
+// still needs the call gives it back when it ends. The limiter has queue only
 // while it is asked.
 type scratch struct {
 	call  call
@@ -113,10 +113,18 @@ func (c *call) leave() {
 	if !c.done {
 		c.abandon()
 	}
-	if s, t := c.scratch, c.t; !c.kept {
-		s.call = call{}
-		t.scratches.Put(s)
+	if c.ending != nil {
+		c.ending.left()
+		return
 	}
+	c.recycle()
+}
+
+// recycle gives the memory of the call back.
+func (c *call) recycle() {
+	s, t := c.scratch, c.t
+	s.call = call{}
+	t.scratches.Put(s)
 }
 
 func (c *call) abandon() {

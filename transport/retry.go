@@ -143,7 +143,7 @@ func (c *call) keepLast(a *attempt) {
 	text, whole := p.wait(peekTime)
 	_ = p.Close()
 	if a.pending {
-		e := &bodyEnd{c: c, a: a}
+		e := &bodyEnd{c: c, a: a, meter: a.meter}
 		e.feed(text)
 		e.end(whole)
 		a.pending = false
