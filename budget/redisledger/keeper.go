@@ -38,7 +38,7 @@ func (l *Ledger) beat(ctx context.Context) error {
 	for range tries {
 		gen := l.generation()
 		reply, _, err := l.store.run(ctx, l.scripts.beat,
-			[]string{k.generation, k.writes(l.id), k.owners, k.holds(l.id), k.presumed}, gen.id, gen.writes, l.id, ownerAlive.Milliseconds())
+			[]string{k.generation, k.writes(l.id), k.owners, k.holds(l.id), k.presumed, k.frozen}, gen.id, gen.writes, l.id, ownerAlive.Milliseconds())
 		if err != nil {
 			return err
 		}
@@ -46,6 +46,7 @@ func (l *Ledger) beat(ctx context.Context) error {
 		case "ok":
 			l.store.told(number(at(reply, 1)))
 			l.lives()
+			l.seeFrozen(list(at(reply, 3)))
 			l.presume(ctx, list(at(reply, 2)))
 			return nil
 		case "lost":

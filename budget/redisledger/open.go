@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -55,26 +56,29 @@ type Ledger struct {
 	id      string // of this instance
 	boot    uint64
 	secret  []byte
+	ops     atomic.Uint64 // operations that were sent
 
 	recovering sync.Mutex // held while the books are reported anew
 	flushing   sync.Mutex // held while outcomes are sent that wait, before recovering
 
-	mu       sync.Mutex // guards all below
-	gen      generation
-	accounts map[string]*account
-	open     map[budget.HoldID]*open
-	own      map[string]*share
-	waiting  []*late   // outcomes that the store does not know yet
-	sending  int       // those of them that are on their way
-	alive    time.Time // when the store knew last that this instance is
-	doubts   map[budget.HoldID]*late
-	recent   []*late // outcomes that the store may lose yet
-	away     []*open // granted while the store was away
-	allowed  map[string]*allowance
-	seq      uint64
-	learning time.Time // until when nothing is granted, by the server's clock
-	notices  []budget.Notice
-	closed   bool
+	mu        sync.Mutex // guards all below
+	gen       generation
+	reporting bool // to a new generation, while gen is the one before
+	accounts  map[string]*account
+	open      map[budget.HoldID]*open
+	own       map[string]*share
+	waiting   []*late   // outcomes that the store does not know yet
+	sending   int       // those of them that are on their way
+	alive     time.Time // when the store knew last that this instance is
+	doubts    map[budget.HoldID]*late
+	recent    []*late // outcomes that the store may lose yet
+	away      []*open // granted while the store was away
+	allowed   map[string]*allowance
+	frozen    map[string]int64 // as the store said last
+	seq       uint64
+	learning  time.Time // until when nothing is granted, by the server's clock
+	notices   []budget.Notice
+	closed    bool
 
 	kick   chan struct{} // wakes the keeper
 	queued chan struct{} // wakes the sender

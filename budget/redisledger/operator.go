@@ -38,10 +38,20 @@ func (l *Ledger) target(ctx context.Context, what string, t budget.Target, by bu
 	switch {
 	case (t.Provider == "") == (t.Budget == ""):
 		return errors.New("budget: name either a provider or a budget")
-	case t.Provider != "":
-		return l.operate(ctx, what, t.Provider, "p"+t.Provider, by)
 	}
-	return l.operate(ctx, what, t.Budget, "b"+t.Budget, by)
+	name, field := t.Budget, frozenBudget(t.Budget)
+	if t.Provider != "" {
+		name, field = t.Provider, frozenProvider(t.Provider)
+	}
+	err := l.operate(ctx, what, name, field, by)
+	switch {
+	case err != nil:
+	case what == "freeze":
+		l.setFrozen(field, l.store.now().UnixMilli())
+	default:
+		l.setFrozen(field, 0)
+	}
+	return err
 }
 
 func (l *Ledger) operate(ctx context.Context, what, name, arg string, by budget.By) error {

@@ -25,6 +25,9 @@ func (l *Ledger) holdAway(h *budget.Hold, charges []charge, err error) (budget.R
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if frozen := l.knownFrozen(h, charges); frozen != nil {
+		return budget.Report{}, frozen
+	}
 	now := l.store.now()
 	for i := range charges {
 		c := &charges[i]

@@ -156,3 +156,22 @@ func TestRefusedOutcomeIsTold(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, reasons(report), "an outcome was refused")
 }
+
+func TestAnswersOfLostBooksAreAskedForAgain(t *testing.T) {
+	client := startServer(t).client(t)
+	l := open1(t, client, Options{beat: time.Hour})
+	id := take(t, l, month(), "1")
+	l.mu.Lock()
+	h := l.open[id]
+	l.reporting = true // what was in flight has been listed by now
+	l.mu.Unlock()
+	gen, reply := l.generation(), []any{"ok", int64(9), int64(0), []any{"0"}}
+	require.False(t, l.ended(gen, &late{open: h, outcome: budget.Settled(1)}, reply), "the list says that it is in flight")
+	require.False(t, l.took(gen, &open{id: newID(), legs: h.legs}, reply), "the list does not have it")
+	l.mu.Lock()
+	require.Len(t, l.open, 1)
+	require.Same(t, h, l.open[id])
+	l.reporting = false
+	l.mu.Unlock()
+	require.True(t, l.ended(gen, &late{open: h, outcome: budget.Settled(1)}, reply))
+}

@@ -21,11 +21,13 @@ func (l *Ledger) relearn(ctx context.Context, gen generation, why, gone string) 
 	if err != nil {
 		return err
 	}
-	if err := l.reportAll(ctx, fresh); err != nil {
-		return err
-	}
+	err = l.reportAll(ctx, fresh)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.reporting = false
+	if err != nil {
+		return err
+	}
 	l.gen = fresh
 	for _, s := range l.own {
 		s.writes = 0
@@ -34,10 +36,11 @@ func (l *Ledger) relearn(ctx context.Context, gen generation, why, gone string) 
 	return nil
 }
 
-// reportAll brings to the store what it may have lost: budgets, holds in flight, the
+// reportAll brings to the store what it may have lost: budgets, what is frozen, holds in flight, the
 // last outcomes, and what this instance used of each window beyond that.
 func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 	l.mu.Lock()
+	l.reporting = true // what is answered from here on, from the life before, is not among it
 	accounts, open := maps.Clone(l.accounts), slices.Collect(maps.Values(l.open))
 	recent, own := slices.Clone(l.recent), slices.Collect(maps.Values(l.own))
 	used := map[string]bool{}
@@ -52,6 +55,9 @@ func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 				return err
 			}
 		}
+	}
+	if err := l.freezeAgain(ctx); err != nil {
+		return err
 	}
 	for _, o := range open {
 		if o.away {

@@ -167,6 +167,7 @@ func (l *Ledger) readHold(ctx context.Context, gen generation, o *open, charges 
 	case "conflict":
 		return r, false, fmt.Errorf("%w: hold %v was another one", budget.ErrConflict, h.ID)
 	case "frozen":
+		l.noteFrozen(h, charges, number(at(reply, 1)), number(at(reply, 2)))
 		return r, false, frozen(h, charges, number(at(reply, 1)), number(at(reply, 2)))
 	case "refused":
 		l.store.told(number(at(reply, 1)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ type late struct {
 	open    *open
 	outcome budget.Outcome
 	mode    string // of the script: "", sweep or abandon
+	op      string // tells a command that is sent again from another one
 	sending bool
 	dropped bool
 	done    time.Time // when the store took it
@@ -62,7 +64,7 @@ type late struct {
 func (l *Ledger) took(gen generation, o *open, reply []any) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gen.id != gen.id {
+	if l.gen.id != gen.id || l.reporting {
 		return false
 	}
 	o.near = number(at(reply, 5)) == 1
@@ -133,8 +135,9 @@ func (l *Ledger) resolve(ctx context.Context, id budget.HoldID, o budget.Outcome
 			return budget.Report{}, err
 		}
 	}
-	report, err := l.send(ctx, &late{open: h, outcome: o})
-	if errors.Is(err, budget.ErrUnavailable) && l.later(h, o) {
+	e := &late{open: h, outcome: o}
+	report, err := l.send(ctx, e)
+	if errors.Is(err, budget.ErrUnavailable) && l.later(h, o, e.op) {
 		return h.report(o, l.store.now()), nil
 	}
 	return report, err
@@ -197,14 +200,19 @@ func (l *Ledger) behind(h *open, o budget.Outcome) bool {
 	return true
 }
 
-// later keeps an outcome until the store answers; false if it cannot.
-func (l *Ledger) later(h *open, o budget.Outcome) bool {
+// later keeps an outcome until the store answers, as the operation that it was; false if
+// it cannot.
+func (l *Ledger) later(h *open, o budget.Outcome, op string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.open[h.id] != h || o.State == budget.StateCorrected {
 		return false
 	}
-	return l.wait(h, o)
+	ok := l.wait(h, o)
+	if ok {
+		h.outcome.op = op
+	}
+	return ok
 }
 
 // maxWaiting bounds the outcomes that wait in memory.
@@ -262,9 +270,12 @@ func (l *Ledger) resolveCommand(gen generation, e *late) command {
 	if owner == "" {
 		owner = l.id
 	}
+	if e.op == "" {
+		e.op = l.id + "-" + strconv.FormatUint(l.ops.Add(1), 36)
+	}
 	names := append(make([]string, 0, 7+4*len(h.legs)), k.generation, k.writes(l.id), k.holds(owner), k.presumed, k.hold(h.id), k.owners, k.unattributed)
-	args := append(make([]any, 0, 12+6*len(h.legs)), gen.id, gen.writes, l.id, h.contents, windowsOf(h.legs), letters[e.outcome.State],
-		int64(e.outcome.Amount), e.outcome.Ref, e.mode, owner, h.id.String(), len(h.legs))
+	args := append(make([]any, 0, 13+6*len(h.legs)), gen.id, gen.writes, l.id, h.contents, windowsOf(h.legs), letters[e.outcome.State],
+		int64(e.outcome.Amount), e.outcome.Ref, e.mode, owner, h.id.String(), e.op, len(h.legs))
 	for i := range h.legs {
 		lg := &h.legs[i]
 		windows := lg.windows()
@@ -285,7 +296,9 @@ func (l *Ledger) readResolve(ctx context.Context, gen generation, e *late, reply
 	switch text(at(reply, 0)) {
 	case "ok":
 		l.store.told(number(at(reply, 2)))
-		l.ended(gen, e, reply)
+		if !l.ended(gen, e, reply) {
+			return r, true, nil // the books were lost meanwhile
+		}
 		return budget.Report{Overrun: amount(at(reply, 4)), Delta: amount(at(reply, 5)), Late: number(at(reply, 6)) == 1}, false, nil
 	case "unknown":
 		l.forget(id)
@@ -334,10 +347,14 @@ const (
 	maxRecent = 10_000
 )
 
-// ended notes that the store knows the outcome.
-func (l *Ledger) ended(gen generation, e *late, reply []any) {
+// ended notes that the store knows the outcome; false if the books were lost since, and
+// the hold was reported as one in flight.
+func (l *Ledger) ended(gen generation, e *late, reply []any) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if (l.gen.id != gen.id || l.reporting) && l.open[e.open.id] == e.open {
+		return false
+	}
 	delete(l.open, e.open.id)
 	if l.gen.id == gen.id {
 		l.wrote(e.open, number(at(reply, 1)), list(at(reply, 3)))
@@ -359,6 +376,7 @@ func (l *Ledger) ended(gen generation, e *late, reply []any) {
 		}
 		l.notify(n)
 	}
+	return true
 }
 
 // report is what resolving the hold does, as far as this instance knows.

@@ -77,8 +77,10 @@ func (s *server) run(t testing.TB, path string, args ...string) {
 	go func() { _ = process.Wait(); close(exited) }()
 	c := redis.NewClient(&redis.Options{Addr: s.addr})
 	defer c.Close()
-	require.Eventually(t, func() bool { return c.Ping(context.Background()).Err() == nil }, 10*time.Second, 5*time.Millisecond,
-		"the server does not start")
+	require.Eventually(t, func() bool {
+		err := c.Ping(context.Background()).Err()
+		return err == nil || redis.HasErrorPrefix(err, "NOAUTH")
+	}, 10*time.Second, 5*time.Millisecond, "the server does not start")
 }
 
 // kill ends the process as a crash would.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,7 +96,7 @@ func (s *store) pipe(ctx context.Context, all []command) []result {
 			r.reply, _, r.err = s.run(ctx, all[i].script, all[i].keys, all[i].args...)
 		default:
 			if r.reply, r.err = replies[i].Slice(); r.err != nil {
-				r.err = unavailable(r.err)
+				r.err = unavailable(quiet(r.err))
 			}
 		}
 	}
@@ -114,6 +115,7 @@ func do[T any](ctx context.Context, s *store, f func(context.Context) (T, error)
 	} else {
 		v, err = apart(bound, f)
 	}
+	err = quiet(err)
 	if err == nil {
 		s.answered(nil)
 		return v, true, nil
@@ -147,6 +149,28 @@ func apart[T any](ctx context.Context, f func(context.Context) (T, error)) (T, e
 func unavailable(err error) error {
 	return fmt.Errorf("%w: redis: %w", budget.ErrUnavailable, err)
 }
+
+// quiet leaves out the arguments that a server repeats when it does not know a command:
+// one of them may be the password.
+func quiet(err error) error {
+	if err == nil {
+		return nil
+	}
+	text, _, found := strings.Cut(err.Error(), ", with args beginning with")
+	if !found {
+		return err
+	}
+	return &cut{text, err}
+}
+
+// cut is an error that tells a part of its text only.
+type cut struct {
+	text string
+	err  error
+}
+
+func (c *cut) Error() string { return c.text }
+func (c *cut) Unwrap() error { return c.err }
 
 // may reports whether a command may be sent: all, but one per timeout while the store
 // is down.

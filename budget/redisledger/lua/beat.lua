@@ -1,9 +1,9 @@
--- Beat says that an owner is alive, and lists owners that are not.
--- KEYS: generation, writes, owners, holds of this owner, presumed. ARGV: generation,
+-- Beat says that an owner is alive, and lists owners that are not, and what is frozen.
+-- KEYS: generation, writes, owners, holds of this owner, presumed, frozen. ARGV: generation,
 -- writes, owner, milliseconds that it is alive.
 local stop = guard()
 if stop then return stop end
 redis.call('ZADD', KEYS[3], NOW + tonumber(ARGV[4]), ARGV[3])
 redis.call('HSETNX', KEYS[2], 'n', '0')
 for _, key in ipairs({KEYS[2], KEYS[4], KEYS[5]}) do redis.call('PEXPIRE', key, 34560000000) end -- 400 days
-return {'ok', NOW, redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', NOW, 'LIMIT', 0, 8)}
+return {'ok', NOW, redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', NOW, 'LIMIT', 0, 8), redis.call('HGETALL', KEYS[6])}

@@ -4,13 +4,13 @@
 -- unattributed; per leg the account and the windows that count, the charged one last.
 -- ARGV: generation, writes, caller, contents, windows, outcome (s v p, or c: corrected),
 -- amount, ref, mode ('', sweep: only for a dead owner, abandon: it was never sent),
--- owner of the hold, id, legs; per leg as read below.
+-- owner of the hold, id, operation, legs; per leg as read below.
 local LEG = 6
-local outcome, amount, mode, legs = ARGV[6], num(ARGV[7]), ARGV[9], tonumber(ARGV[12])
+local outcome, amount, mode, legs = ARGV[6], num(ARGV[7]), ARGV[9], tonumber(ARGV[13])
 
 local stop = guard()
 if stop then return stop end
-local h = redis.call('HMGET', KEYS[5], 'legs', 'windows', 'state', 'said', 'amount', 'corrected', 'at')
+local h = redis.call('HMGET', KEYS[5], 'legs', 'windows', 'state', 'said', 'amount', 'corrected', 'at', 'alerts')
 local state, said, first, corrected = h[3], h[4] or '', num(h[5]), h[6]
 if not h[1] then return {'unknown'} end
 if h[1] ~= ARGV[4] or h[2] ~= ARGV[5] then return {'other'} end
@@ -41,7 +41,7 @@ local is, isAmount = outcome, amount
 if outcome == 'c' then is = 's' end
 if not news then is, isAmount = was, wasAmount end
 
-local plan, k, a = {}, 8, 13
+local plan, k, a = {}, 8, 14
 local over, delta, money, late = ZERO, ZERO, false, state == 'p'
 for i = 1, legs do
   local leg = {
@@ -78,7 +78,12 @@ end
 local own, alerts = {}, {}
 if not news then
   for i, leg in ipairs(plan) do own[i] = redis.call('HGET', leg.key, 'o' .. ARGV[3]) or '0' end
-  return {'ok', tonumber(redis.call('HGET', KEYS[2], 'n') or '0'), NOW, own, str(over), '0', 0, {}, state}
+  -- The same operation again: the answer was lost, and with it what it told.
+  local op, told = string.match(h[8] or '', '^(%S+) (.*)$')
+  if op == ARGV[12] then
+    for i, p, spent, limit in string.gmatch(told, '(%d+) (%d+) (%d+) (%d+);') do alerts[#alerts + 1] = {i, p, spent, limit} end
+  end
+  return {'ok', tonumber(redis.call('HGET', KEYS[2], 'n') or '0'), NOW, own, str(over), '0', 0, alerts, state}
 end
 
 -- What the budget used lately: Trend of package budget.
@@ -142,4 +147,9 @@ for i, leg in ipairs(plan) do
   end
 end
 
+if #alerts > 0 then
+  local told = ARGV[12] .. ' '
+  for _, v in ipairs(alerts) do told = told .. table.concat(v, ' ') .. ';' end
+  redis.call('HSET', KEYS[5], 'alerts', told)
+end
 return {'ok', redis.call('HINCRBY', KEYS[2], 'n', 1), NOW, own, str(over), str(delta), late and 1 or 0, alerts, state}
