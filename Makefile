@@ -31,7 +31,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	while read -r pkg target; do echo "[$$pkg] $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$pkg" </dev/null; done
 bench: ## every benchmark, on one core
 	go test -run '^$$' -bench . -benchmem -cpu 1 ./...
-bench-peers: ## our cost and behaviour beside other libraries, in four minutes; writes the README's tables
+bench-peers: ## our cost and behaviour beside other libraries, in four minutes; writes transport/peerbench/README.md
 	cd transport/peerbench && go run ./report
 prove: ## the long proofs; what they print is kept in .ci/prove.txt
 	OUTLAY_PROVE=1 go test -count=1 -timeout 2h -v $(PROVE) | grep -vE '^(=== |\s*--- (PASS|SKIP))' | tee .ci/prove.txt

@@ -3,6 +3,6 @@
 // the same scripted faults. It is a module of its own, so that who uses outlay compiles
 // none of them.
 //
-// What was measured and observed stands in the README between its markers for peers;
+// What was measured and observed stands in README.md beside it;
 // make bench-peers measures anew and writes it there.
 package peerbench

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-var tableFile = flag.String("table", "", "write the tables of who does what to this `file` instead of comparing them with the README")
+var tableFile = flag.String("table", "", "write the tables of who does what to this `file` instead of comparing them with README.md")
 
 // TestWhoDoesWhat plays every fault to every library and compares what was seen with the
-// tables of the README, so that they say what the versions in go.mod do.
+// tables of README.md, so that they say what the versions in go.mod do.
 func TestWhoDoesWhat(t *testing.T) {
 	answers, turns := answersTable(t), turnsTable(t)
 	if *tableFile != "" {
@@ -19,14 +19,14 @@ func TestWhoDoesWhat(t *testing.T) {
 		}
 		return
 	}
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, table := range []string{answers, turns} {
 		for line := range strings.Lines(table) {
 			if !strings.Contains(string(readme), line) {
-				t.Errorf("the README does not say what was seen (make bench-peers writes it): %s", line)
+				t.Errorf("README.md does not say what was seen (make bench-peers writes it): %s", line)
 			}
 		}
 	}

@@ -127,7 +127,7 @@ func (f figures) partsTable() string {
 	return markdown(rows)
 }
 
-// chapter is what stands in the README between the marks.
+// chapter is what stands in README.md between the marks.
 func (f figures) chapter(passes int, faults string) (string, error) {
 	libraries, err := librariesTable()
 	if err != nil {

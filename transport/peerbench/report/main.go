@@ -39,7 +39,7 @@ func main() {
 	log.SetFlags(0)
 	passes := flag.Int("passes", 5, "how often each benchmark runs")
 	only := flag.String("only", "", "measure the benchmarks whose names match this `pattern`, print them and write nothing")
-	readme := flag.String("readme", "../../README.md", "write the tables to this `file`; empty: print them")
+	readme := flag.String("readme", "README.md", "write the tables to this `file`; empty: print them")
 	flag.Parse()
 	if err := run(*passes, *only, *readme); err != nil {
 		log.Fatal("report: ", err)
@@ -158,7 +158,7 @@ func (f figures) bench(binary string, t task) (names []string, err error) {
 	return names, nil
 }
 
-// The marks between which the chapter stands in the README.
+// The marks between which the chapter stands in README.md.
 const (
 	begin = "<!-- peers:begin -->\n"
 	end   = "<!-- peers:end -->\n"
