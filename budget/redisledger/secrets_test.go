@@ -122,11 +122,11 @@ func TestNoNoticeHasThePassword(t *testing.T) {
 	l := open1(t, client, Options{Timeout: quick, beat: 20 * time.Millisecond})
 	spend(t, l, month(), "1")
 	s.kill()
-	told := ""
+	var told strings.Builder
 	for range 20 {
 		report, err := l.Hold(context.Background(), holdOf(month(), "1"))
-		told += fmt.Sprint(err, report.Notices)
+		told.WriteString(fmt.Sprint(err, report.Notices))
 	}
-	require.Contains(t, told, "does not answer")
-	noSecret(t, told)
+	require.Contains(t, told.String(), "does not answer")
+	noSecret(t, told.String())
 }

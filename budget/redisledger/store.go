@@ -188,7 +188,8 @@ func (s *store) may(now time.Time) bool {
 }
 
 // answered notes whether the store works. An error that it told is an answer, but a
-// server that is loading, has no master or is no master is down.
+// server that is loading, has no master or is no master, has no memory or runs somebody's
+// endless script is down.
 func (s *store) answered(err error) {
 	if err != nil && isAnswer(err) {
 		return
@@ -213,7 +214,7 @@ func isAnswer(err error) bool {
 	if !told {
 		return false
 	}
-	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "TRYAGAIN", "NOREPLICAS", "MISCONF"} {
+	for _, prefix := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "READONLY", "TRYAGAIN", "NOREPLICAS", "MISCONF", "OOM", "BUSY"} {
 		if redis.HasErrorPrefix(err, prefix) {
 			return false
 		}
