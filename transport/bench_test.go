@@ -145,6 +145,29 @@ func (w withBody) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+func BenchmarkWithBody(b *testing.B) {
+	base := withBody{newBare()}
+	c := fullConfig()
+	c.Base = base
+	rt, err := transport.New(c)
+	require.NoError(b, err)
+	req, err := http.NewRequest("GET", "https://api.example.com/v1/lookup", nil)
+	require.NoError(b, err)
+	for name, rt := range map[string]http.RoundTripper{"bare": base, "outlay": rt} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				resp, err := rt.RoundTrip(req)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
+	}
+}
+
 // A body keeps what the call needs until it ends, and then gives it back.
 func TestCallWithBodyAllocatesLittle(t *testing.T) {
 	base := withBody{newBare()}
