@@ -84,6 +84,7 @@ func (c *call) readBody() *refusal {
 		c.passBody(c.body.data)
 		return nil
 	}
+	c.bodyRead = true
 	c.replay()
 	return nil
 }

@@ -36,6 +36,8 @@ type call struct {
 	// wait is how long the call may wait. streamed: its body is passed on as it comes.
 	wait     time.Duration
 	streamed bool
+	// bodyRead: the body was read to its end.
+	bodyRead bool
 	// refused is what the gateway itself answered.
 	refused *refusal
 

@@ -56,7 +56,7 @@ func (s *snapshot) addCallers(k *checker) {
 // byToken returns the caller with the token, or nil. How long it takes does not depend on
 // the token.
 func (s *snapshot) byToken(token string) (found *Caller) {
-	if token == "" {
+	if len(token) < minToken || len(token) > maxToken {
 		return nil
 	}
 	sum := sha256.Sum256([]byte(token))

@@ -120,6 +120,8 @@ func TestTokensThatWouldLeak(t *testing.T) {
 		{"/api/x", "Outlay-Token", shopToken, "X-Other", "a" + shopToken},
 		{"/api/x", "Outlay-Token", shopToken, "X-Other", basic("x", shopToken)},
 		{"/api/x?q=" + shopToken, "Outlay-Token", shopToken},
+		{"/api/x", "X-Unheard-Of", shopToken},
+		{"/api/x?unheard_of=" + shopToken},
 		{"/api/x?q=%73" + shopToken[1:], "Outlay-Token", shopToken},
 		{"/api/" + shopToken + "/x", "Outlay-Token", shopToken},
 	} {

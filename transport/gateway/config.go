@@ -152,8 +152,8 @@ const (
 // Caller is a program that may call.
 type Caller struct {
 	Name string
-	// TokenSHA256 is the hash of its token. The zero value: it has none, and cannot call
-	// (unless it is "local").
+	// TokenSHA256 is the hash of its token, of 16 to 256 letters, digits, dots, dashes and
+	// underscores. The zero value: it has none, and cannot call (unless it is "local").
 	TokenSHA256 [sha256.Size]byte
 	// Providers are those it may use, by name. Empty: all.
 	Providers []string

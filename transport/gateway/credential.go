@@ -134,22 +134,58 @@ func (c *call) withoutKeys(rawQuery string) string {
 	return strings.Join(kept, "&")
 }
 
-// checkLeaks refuses a call in which the caller's token is still somewhere: a program that
-// puts it into two places would show it to the vendor.
+// checkLeaks refuses a call in which the token of a caller is about to reach the vendor: one
+// that stands in a second place, or in one where nobody looks for it.
 func (c *call) checkLeaks() *refusal {
-	if c.token == "" {
+	if len(c.snap.Callers) == 0 || !c.leaks() {
 		return nil
 	}
-	query, _ := url.QueryUnescape(c.req.URL.RawQuery) // what is not encoded well is found as it is
-	found := strings.Contains(query, c.token) || strings.Contains(c.req.URL.RawQuery, c.token) || strings.Contains(c.req.URL.Path, c.token)
-	for name, values := range c.req.Header {
-		found = found || strings.Contains(name, c.token)
-		for _, v := range values {
-			found = found || strings.Contains(v, c.token) || slices.Contains(inAuthorization(v), c.token)
+	return &refusal{
+		status: http.StatusBadRequest, reason: "bad_request",
+		text: "the token of a caller stands where it would reach the vendor; send it in Outlay-Token alone, or in place of the vendor's key",
+	}
+}
+
+func (c *call) leaks() bool {
+	u := c.req.URL
+	query, _ := url.QueryUnescape(u.RawQuery) // what is not encoded well is found as it is
+	for _, s := range []string{u.Path, u.RawQuery, query} {
+		if c.holdsToken(s) {
+			return true
 		}
 	}
-	if !found {
-		return nil
+	for _, values := range c.req.Header {
+		for _, v := range values {
+			if c.holdsToken(v) || strings.HasPrefix(strings.ToLower(v), "basic ") && slices.ContainsFunc(inAuthorization(v), c.holdsToken) {
+				return true
+			}
+		}
 	}
-	return &refusal{status: http.StatusBadRequest, reason: "bad_request", text: "the caller's token stands in a second place, from which it would reach the vendor"}
+	return false
 }
+
+// holdsToken reports whether the token of this caller is in the text, or that of another
+// one as a word of it. Few words can be a token, so that little is hashed.
+func (c *call) holdsToken(text string) bool {
+	if c.token != "" && strings.Contains(text, c.token) {
+		return true
+	}
+	for len(text) >= minToken {
+		end := 0
+		for end < len(text) && isTokenByte(text[end]) {
+			end++
+		}
+		if end >= minToken && c.snap.byToken(text[:end]) != nil {
+			return true
+		}
+		text = text[min(end+1, len(text)):]
+	}
+	return false
+}
+
+func isTokenByte(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '.' || b == '-' || b == '_'
+}
+
+// A token has 16 to 256 letters, digits, dots, dashes and underscores.
+const minToken, maxToken = 16, 256

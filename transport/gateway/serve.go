@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"time"
 )
 
 // serve is the life of one request.
@@ -59,9 +60,21 @@ func (c *call) checkStopped() *refusal {
 	return nil
 }
 
+// leftovers is how long the rest of a body may take that nobody wants: net/http reads it, so
+// that the caller sees the answer, and would wait for ever for one that does not come.
+func (c *call) leftovers() time.Duration {
+	if c.in.Header.Get("Expect") != "" || c.refused != nil && c.refused.reason == "body_timeout" {
+		return 100 * time.Millisecond // it is not on its way
+	}
+	return 2 * time.Second
+}
+
 // end closes the books of the call, whatever became of it.
 func (c *call) end() {
 	c.stop()
+	if c.in.Body != nil && c.in.Body != http.NoBody && !c.bodyRead {
+		c.w.boundRead(c.leftovers())
+	}
 	if v := recover(); v != nil {
 		if c.w.status != 0 {
 			_ = c.w.FlushError() // what is there shows that the answer broke off, not the connection
