@@ -38,7 +38,8 @@ func fill(b testing.TB, l *Ledger, n int) []budget.HoldID {
 	return all
 }
 
-// BenchmarkHoldResolve is one attempt's two round trips, with more and more holds open.
+// BenchmarkHoldResolve is what one attempt waits for, with more and more holds open: the
+// outcome of one is sent with the hold of the next.
 func BenchmarkHoldResolve(b *testing.B) {
 	for _, open := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint("open=", open), func(b *testing.B) {
@@ -89,6 +90,7 @@ func TestMemoryPerHold(t *testing.T) {
 		_, err := l.Resolve(t.Context(), id, budget.Settled(budget.Unit/200))
 		require.NoError(t, err)
 	}
+	l.flush(t.Context())
 	closed := memory(t, client)
 	perOpen, perClosed := (opened-before)/n, (closed-before)/n
 	t.Logf("Redis uses %.0f bytes per open hold, %.0f for 15 minutes after it ended", perOpen, perClosed)

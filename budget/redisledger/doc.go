@@ -17,6 +17,11 @@
 // acknowledged writes, no more than the limit is ever spent. Operations are known by
 // their ids, since the client sends a command again when the answer was lost.
 //
+// A call waits for one round trip, its hold. An outcome that costs no more than its hold
+// goes behind, with others or with the next hold; other instances see it then. What is
+// frozen stays so while Redis is away and when it has lost its books, as far as an instance
+// knew of it: two seconds ago at worst.
+//
 // No timer gives money back. An instance says every two seconds that it is alive; what
 // one holds that was silent for fifteen counts as spent, until there is evidence. An
 // instance that was only stopped and goes on still brings that evidence.
@@ -36,7 +41,8 @@
 //	Redis is away                   holds are refused, or spend what Options.Outage held in
 //	                                advance; outcomes wait in memory, 100,000 of them
 //	an answer is lost               nothing: the hold is voided, or was resolved already
-//	an instance dies                what it had in flight counts as spent
+//	an instance dies                what it had in flight counts as spent, and so do the
+//	                                holds whose outcomes were on their way
 //	an instance is stopped          the same, until it goes on
 //	Redis restarts with its file    about a second of writes, reported again
 //	failover, flush                 what instances spent that died before they could report
@@ -54,6 +60,6 @@
 // comes later is added to the key "unattributed". The keys "generation", "owners" and
 // "log" (what operators did, the last 10,000) stay.
 //
-// An open hold takes about 320 bytes, an ended one 270 for as long as it is known, and an
+// An open hold takes about 380 bytes, an ended one 290 for as long as it is known, and an
 // instance about 40 in each window (Redis 7.0, 2026).
 package redisledger

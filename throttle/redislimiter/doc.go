@@ -40,7 +40,8 @@
 //	a process is stopped    calls with turns of before start late, when it goes on
 //	failover, flush         full buckets and open gates once more; processes that know
 //	                        of a gate keep it
-//	a clock is wrong        nothing: the server's decides
+//	a clock is wrong        nothing: the server's decides; if that is set back, gates and
+//	                        strict windows last that much longer
 //
 // # Keys
 //

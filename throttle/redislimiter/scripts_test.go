@@ -32,6 +32,9 @@ func TestPlainTurnsAreThoseOfTheWholeScript(t *testing.T) {
 	gave, weight := 0, 1
 	for range rounds(2000, 20_000) {
 		now = now.Add(time.Duration(random.IntN(200)) * time.Millisecond)
+		if random.IntN(100) == 0 {
+			now = now.Add(-time.Duration(random.IntN(10_000)) * time.Millisecond) // the server's clock is set back
+		}
 		if random.IntN(50) == 0 {
 			rate.N, rate.Burst = 1+random.IntN(100), 1+random.IntN(20)
 		}
@@ -55,4 +58,24 @@ func TestPlainTurnsAreThoseOfTheWholeScript(t *testing.T) {
 		}
 	}
 	require.Positive(t, gave)
+}
+
+func TestClockThatIsSetBackStopsNoBucket(t *testing.T) {
+	client := startServer(t).client(t)
+	l := &Limiter{prefix: "outlay"}
+	now := time.Now().Add(time.Hour)
+	keys, what := l.describe("p", []throttle.Leg{{Key: "p", Rates: []throttle.Rate{{N: 10, Per: time.Second, Burst: 3}}}}, nil)
+	gave := 0
+	for i := range 6 {
+		if i == 1 {
+			now = now.Add(-time.Hour)
+		}
+		clock := fmt.Sprintf(atTime, now.Unix(), now.Nanosecond()/1000)
+		reply, err := redis.NewScript(clock+head+plain+lib+turnText).Eval(t.Context(), client, keys, 1, 0, what).Int64Slice()
+		require.NoError(t, err)
+		if reply[0] == 0 {
+			gave++
+		}
+	}
+	require.Equal(t, 3, gave, "what was left, and not a full bucket once more")
 }

@@ -20,6 +20,9 @@ local function load(key)
     s = cmsgpack.unpack(raw)
     if type(s) ~= 'table' or s[1] ~= MAGIC then error('WRONGTYPE a key of another program') end
   end
+  for _, r in ipairs(s[5]) do
+    if r[AT] > NOW + LATEST then r[AT] = NOW end
+  end
   local rest = s[6] or {}
   return {
     key = key, n = s[2], seen = s[3], drained = s[4], rates = s[5], gate = rest[1] or 0, cause = rest[2] or '', cap = rest[3] or 0,

@@ -6,6 +6,7 @@ do
   local raw = redis.call('GET', KEYS[1])
   if raw and string.sub(raw, 65) == ARGV[3] then
     local n, drained, had, at, weight, turns, per, full = struct.unpack('<dddddddd', raw)
+    if at > NOW + LATEST then at = NOW end
     local start = at
     if start < NOW then start = NOW end
     local level = math.min(full, had + math.floor((start - at) * turns * ONE / per))
