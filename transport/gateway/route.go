@@ -110,6 +110,7 @@ func (c *call) find() *refusal {
 		}
 	}
 	if c.up != nil {
+		c.w.boundEach(c.up.Timeouts.ClientWrite)
 		return nil
 	}
 	if refused := c.identify(); refused != nil {

@@ -26,6 +26,13 @@ func newWriter(w http.ResponseWriter) *writer {
 // Unwrap is for [http.ResponseController].
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// boundEach sets how long a write may take.
+func (w *writer) boundEach(limit time.Duration) {
+	if w != nil {
+		w.limit = limit
+	}
+}
+
 // boundWrite moves the deadline of writes, not more often than needed. It stays when the
 // call is over: what is still in net/http's buffer is written under it, and the next call on
 // the connection moves it before it writes.
