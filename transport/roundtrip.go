@@ -116,6 +116,9 @@ func (c *call) wait() error {
 		if c.queuedUp {
 			c.left = c.turnWait
 		}
+		if errors.Is(err, throttle.ErrUnavailable) {
+			err = scrub(err)
+		}
 		return err
 	}
 	c.turn, c.turning, c.sent = turn, true, false
@@ -155,6 +158,9 @@ func (c *call) hold() error {
 	}
 	c.p.state.exhausted.keep(c, err)
 	c.giveTurnBack()
+	if !isRefusal(err) {
+		err = scrub(err)
+	}
 	return err
 }
 

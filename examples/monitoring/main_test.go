@@ -240,11 +240,17 @@ func TestPlantedSecretsAreNowhere(t *testing.T) {
 	text := slog.New(slog.NewTextHandler(left, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	client, handler, err := monitor(transport.Config{
 		Base: base(leaky), Ledger: ledger, Providers: []transport.Provider{secretProvider()}, MaxWait: 2 * time.Second,
-	}, slog.New(slog.NewMultiHandler(logger.Handler(), text.Handler())), func(*http.Request, statuspage.Action) (string, error) { return "maria", nil })
+	}, slog.New(slog.NewMultiHandler(logger.Handler(), text.Handler())), func(r *http.Request, _ statuspage.Action) (string, error) {
+		if token := r.Header.Get("Authorization"); strings.HasPrefix(token, "Bearer") {
+			return "", errors.New("nobody has the token " + token)
+		}
+		return "maria", nil
+	})
 	require.NoError(t, err)
 
 	look := func() {
-		for _, target := range []string{"/debug/outlay/", "/debug/outlay/?provider=api", "/debug/outlay/?format=json", "/metrics", "/debug/outlay/admin/holds"} {
+		for _, target := range []string{"/debug/outlay/", "/debug/outlay/?provider=api", "/debug/outlay/?format=json", "/debug/outlay/?view=bill",
+			"/debug/outlay/?format=csv", "/metrics", "/debug/outlay/admin/holds", "/debug/outlay/admin/audit?after=0"} {
 			r := httptest.NewRequest(http.MethodGet, target, nil)
 			r.Host, r.RemoteAddr = "localhost", "127.0.0.1:1"
 			rec := httptest.NewRecorder()
@@ -259,7 +265,7 @@ func TestPlantedSecretsAreNowhere(t *testing.T) {
 		if err != nil {
 			reason := transport.ReasonOf(err)
 			reasons[reason] = true
-			if reason != "" && reason != transport.ReasonLedger { // ours; Base and the ledger speak for themselves
+			if reason != "" { // ours; Base speaks for itself
 				fmt.Fprintln(left, err)
 			}
 			return
@@ -279,12 +285,29 @@ func TestPlantedSecretsAreNowhere(t *testing.T) {
 		send("ok")
 	}
 	look()
+	act := func(path, body, token string) {
+		r := httptest.NewRequest(http.MethodPost, "/debug/outlay/admin"+path, strings.NewReader(body))
+		r.Host, r.RemoteAddr = "localhost", "127.0.0.1:1"
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Authorization", token)
+		rec := httptest.NewRecorder()
+		handler.ServeHTTP(rec, r)
+		fmt.Fprintln(left, rec.Code, rec.Header(), rec.Body)
+	}
+	open, err := ledger.Unresolved(t.Context(), "", 1)
+	require.NoError(t, err)
+	act("/holds/"+open[0].ID.String()+"/correct", "reason=not+on+the+invoice&amount=0.001", "maria")
+	act("/providers/api/freeze", "reason=none+at+all", secrets["header"]) // its error has the token
+	ledger.set(true)
+	act("/providers/api/freeze", "reason=duplicate+charges", "maria")
+	ledger.set(false)
+	look()
 	for _, r := range []transport.Reason{"unpriced", "rate", "ledger", "exhausted"} {
 		require.True(t, reasons[r], "no call was refused for %s: %v", r, reasons)
 	}
 
 	out := left.all.String()
-	for _, must := range []string{"outlay_calls_total", "call finished", "hold presumed", "span outlay.call", "outlay.status/1", "<svg"} {
+	for _, must := range []string{"outlay_calls_total", "call finished", "hold presumed", "span outlay.call", "outlay.status/1", "<svg", "where the money went", "corrected_up", "not on the invoice", "denied", "redis://***@"} {
 		require.True(t, strings.Contains(out, must), "not driven: %s", must)
 	}
 	for name, secret := range secrets {
