@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: help run test deps race lint fuzz bench bench-peers prove readme
-PARTS    := gcc redis-server nginx sqlite3 prometheus chromium
+PARTS    := gcc redis-server nginx sqlite3 prometheus chromium curl nodejs npm python3-stripe python3-twilio
 MODULES  := . $(patsubst %/go.mod,%,$(wildcard transport/*/go.mod))
 EACH      = for m in $(MODULES); do (cd $$m && echo "[$$m] $(1)" && $(1)); done
 FUZZTIME := 5s
@@ -16,7 +16,7 @@ test: deps ## every test, in random order, under the race detector (the SDKs of 
 	go test -race -shuffle=on ./...
 	@m="$(filter-out .,$(MODULES))"; for m in $$m; do (cd $$m && echo "[$$m]" && go test -shuffle=on ./...); done
 deps: ## install the Debian parts that tests need, where that is allowed
-	@missing=; for p in $(PARTS); do PATH="$$PATH:/usr/sbin" command -v $$p >/dev/null || missing+=" $$p"; done; \
+	@missing=; for p in $(PARTS); do PATH="$$PATH:/usr/sbin" command -v $$p >/dev/null || dpkg -s $$p >/dev/null 2>&1 || missing+=" $$p"; done; \
 	[ -z "$$missing" ] || { [ "$$(id -u)" = 0 ] && apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy $$missing; } || \
 	echo "MISSING:$$missing (install them: the tests that need them will say so)" >&2
 race: ## what waits, counts and races, ten times over

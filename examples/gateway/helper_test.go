@@ -25,13 +25,12 @@ import (
 	"github.com/outlay-go/outlay/budget"
 )
 
+// scratch is a folder for what all tests share; TestMain makes and removes it.
+var scratch string
+
 // binary builds the program once, static, as users do.
 var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "outlay-gateway-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "outlay-gateway")
+	path := filepath.Join(scratch, "outlay-gateway")
 	cmd := exec.Command("go", "build", "-o", path, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -41,10 +40,13 @@ var binary = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(path))
+	var err error
+	if scratch, err = os.MkdirTemp("", "outlay-gateway-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
+	code := m.Run()
+	_ = os.RemoveAll(scratch)
 	os.Exit(code)
 }
 
