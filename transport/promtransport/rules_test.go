@@ -50,6 +50,21 @@ func TestEveryAlertIsExpectedSomewhere(t *testing.T) {
 	}
 }
 
+// Who is woken finds in the alert what to do, in words of the page.
+func TestEveryAlertSaysWhatToDo(t *testing.T) {
+	text, err := os.ReadFile("outlay.rules.yaml")
+	require.NoError(t, err)
+	for _, rule := range strings.Split(string(text), "{alert: ")[1:] {
+		name, rest, _ := strings.Cut(rule, ",")
+		for _, part := range []string{"summary: '", "description: '", "action: '"} {
+			_, words, ok := strings.Cut(rest, part)
+			require.True(t, ok, "%s has no %s", name, part)
+			words, _, _ = strings.Cut(words, "'}}")
+			require.Greater(t, len(words), 30, name)
+		}
+	}
+}
+
 // Without any one of the alerts the tests of the rules fail. It takes minutes.
 func TestEachAlertIsNeeded(t *testing.T) {
 	if os.Getenv("OUTLAY_PROVE") == "" {
