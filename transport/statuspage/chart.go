@@ -3,6 +3,7 @@ package statuspage
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,7 +132,7 @@ func (c *chart) areas(b *budgetView, f frame, now time.Time) {
 	low, high = append(low, "H"+end), append(high, "H"+end)
 	c.Settled = strings.Join(low, "") + "V" + base + "H" + start + "Z"
 	c.Top = strings.Join(high, "")
-	if b.Presumed > 0 {
+	if slices.ContainsFunc(points, func(p pointView) bool { return p.Presumed > 0 }) { // now, or before it was settled
 		c.Presumed = c.Top + "V" + base + "H" + start + "Z"
 	}
 	if b.Held > 0 {
