@@ -111,11 +111,14 @@ func period(message string) string {
 	return ""
 }
 
+// lowerASCII keeps every byte in its place, also those that are no UTF-8: what is found in
+// its result is cut from s.
 func lowerASCII(s string) string {
-	return strings.Map(func(c rune) rune {
+	b := []byte(s)
+	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
-			return c + 'a' - 'A'
+			b[i] = c + 'a' - 'A'
 		}
-		return c
-	}, s)
+	}
+	return string(b)
 }
