@@ -276,6 +276,11 @@ func (l *loading) retry(p *loadedProvider) {
 	} else if d != 0 {
 		p.Retry.Backoff = d
 	}
+	if n, at := field(s, "share", parsePercent); n > 100 {
+		l.errorf(at, "share: at most 100%% of the calls can be retries")
+	} else if n != 0 {
+		p.Retry.Share = n
+	}
 	if s.has("not_taken") {
 		p.Retry.NotTaken = fields(s, "not_taken", wholeFrom(400, 599))
 	} else {
