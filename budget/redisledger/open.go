@@ -58,8 +58,8 @@ type Ledger struct {
 	secret  []byte
 	ops     atomic.Uint64 // operations that were sent
 
-	recovering sync.Mutex // held while the books are reported anew
-	flushing   sync.Mutex // held while outcomes are sent that wait, before recovering
+	recovering sync.Mutex   // held while the books are reported anew
+	flushing   sync.RWMutex // held while outcomes are sent that wait, shared by holds that take some along
 
 	mu        sync.Mutex // guards all below
 	gen       generation

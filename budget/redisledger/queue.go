@@ -37,7 +37,7 @@ func (l *Ledger) wakeSender() {
 
 // flush returns when the store knows all that waited, or takes no more now.
 func (l *Ledger) flush(ctx context.Context) {
-	l.flushing.Lock() // and what another flush sends is known then
+	l.flushing.Lock() // and what others send is known then
 	defer l.flushing.Unlock()
 	if !l.land(ctx) {
 		return
@@ -64,7 +64,11 @@ func (l *Ledger) waits() int {
 
 // ride sends the command of a hold, behind outcomes that wait.
 func (l *Ledger) ride(ctx context.Context, gen generation, hold command) (reply []any, sent bool, err error) {
-	batch := l.next(mostWithHold)
+	var batch []*late
+	if l.flushing.TryRLock() { // else they are being sent already
+		defer l.flushing.RUnlock()
+		batch = l.next(mostWithHold)
+	}
 	if len(batch) == 0 {
 		return l.store.run(ctx, hold.script, hold.keys, hold.args...)
 	}

@@ -2,6 +2,7 @@ package redisledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -174,4 +175,34 @@ func TestAnswersOfLostBooksAreAskedForAgain(t *testing.T) {
 	l.reporting = false
 	l.mu.Unlock()
 	require.True(t, l.ended(gen, &late{open: h, outcome: budget.Settled(1)}, reply))
+}
+
+// TestCallerSeesItsOutcomeWhoeverSendsIt looks at outcomes that holds of others carry.
+func TestCallerSeesItsOutcomeWhoeverSendsIt(t *testing.T) {
+	l := open1(t, startServer(t).client(t), Options{beat: time.Hour})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		mine := month()
+		mine.Name = fmt.Sprint("mine-", i)
+		wg.Go(func() {
+			for n := range rounds(100, 1000) {
+				h := holdOf(mine, "0.001")
+				if _, err := l.Hold(context.Background(), h); err != nil {
+					t.Error(err)
+					return
+				}
+				_, err := l.Resolve(context.Background(), h.ID, budget.Settled(budget.MustParse("0.001")))
+				s, errTotals := totalsOf(l, mine)
+				if err != nil || errTotals != nil || s.Held != 0 || s.Settled != budget.Amount(n+1)*budget.MustParse("0.001") {
+					t.Errorf("%v %v: settled %v held %v after %d", err, errTotals, s.Settled, s.Held, n+1)
+					return
+				}
+				if _, err := l.Resolve(context.Background(), h.ID, budget.Voided("no")); !errors.Is(err, budget.ErrConflict) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
