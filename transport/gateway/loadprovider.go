@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/outlay-go/outlay/budget/price"
 	"github.com/outlay-go/outlay/transport"
@@ -150,12 +151,22 @@ func (l *loading) wayIn(p *loadedProvider) {
 	case name == "":
 	case name == "standard" || name == "none":
 		p.Dialect = dialect.Standard{}
-	case !slices.Contains(dialect.Vendors(), name):
-		hint := suggestion(name, dialect.Vendors(), nil)
+	case !slices.ContainsFunc(dialect.Vendors(), func(v string) bool { return letters(v) == letters(name) }):
+		hint := suggestion(name, presetNames(), nil)
 		l.errorf(at, "dialect %s is not known: %s", show(name), cmpOr(quoteHint(hint), "write standard, or the name of a vendor such as twilio"))
 	default:
 		p.Dialect = dialect.For(name)
 	}
+}
+
+// letters are what counts in a vendor's name.
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, s)
 }
 
 func quoteHint(hint string) string {

@@ -145,8 +145,8 @@ func looksSecret(s string) bool {
 	if saysSecret(s) || strings.Contains(s, "://") && strings.Contains(s, "@") {
 		return true
 	}
-	for w := range strings.FieldsSeq(s) {
-		if len(w) >= 16 && strings.ContainsAny(w, "0123456789") && !strings.ContainsAny(w, "/.:") &&
+	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == ' ' || r == ':' }) {
+		if len(w) >= 16 && strings.ContainsAny(w, "0123456789") && !strings.ContainsAny(w, "/.") &&
 			strings.ContainsAny(strings.ToLower(w), "abcdefghijklmnopqrstuvwxyz") {
 			return true
 		}
