@@ -35,6 +35,7 @@ func (c *call) emit(e *Event) {
 // queued is what the limiter calls when the call begins to wait.
 func (c *call) queued(f throttle.Forecast) {
 	c.waitedFor, c.queuedUp = f.Cause, true
+	c.retune()
 	c.emit(&Event{Kind: KindWaiting, Cause: string(f.Cause), Expected: f.Wait, Queue: f.Ahead})
 }
 

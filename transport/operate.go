@@ -38,7 +38,12 @@ func (t *Transport) swap(c Config) error {
 	if err != nil {
 		return err
 	}
-	t.setup.Store(set)
+	old := t.setup.Swap(set)
+	for _, p := range set.providers {
+		if was := old.named(p.Name); was != nil {
+			was.next.Store(p)
+		}
+	}
 	tuner, _ := t.limiter.(throttle.Tuner)
 	for _, p := range set.providers {
 		p.state.exhausted.last.Store(nil) // limits may be higher

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -34,6 +35,8 @@ type provider struct {
 	// hashKey hides the names that requests give to budgets.
 	hashKey []byte
 	state   *providerState
+	// next is the provider of the same name in the configuration that came after.
+	next atomic.Pointer[provider]
 }
 
 // providerState outlives a change of the configuration.

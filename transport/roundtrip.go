@@ -95,10 +95,12 @@ func (c *call) peek() error {
 // pin none and the window charged is the one in which the call really leaves.
 func (c *call) wait() error {
 	c.waitedFor, c.queuedUp, c.turnWait = "", false, 0
+	c.limits()
 	turn, err := c.t.limiter.Wait(c.ctx, throttle.Ask{
 		Legs: c.legs, Priority: c.priority, Tenant: c.tenant,
 		MaxWait: c.mayWait(), OnQueue: c.scratch.queue,
 	})
+	c.retune()
 	if c.queuedUp || err != nil {
 		now := time.Now()
 		c.turnWait, c.now = now.Sub(c.now), now

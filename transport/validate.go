@@ -102,14 +102,23 @@ func compile(c Config, old *setup) (*setup, error) {
 }
 
 func (s *setup) stateOf(name string) *providerState {
-	if s != nil {
-		for _, p := range s.providers {
-			if p.Name == name {
-				return p.state
-			}
-		}
+	if p := s.named(name); p != nil {
+		return p.state
 	}
 	return new(providerState)
+}
+
+// named is the provider of a name, or nil.
+func (s *setup) named(name string) *provider {
+	if s == nil {
+		return nil
+	}
+	for _, p := range s.providers {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
 }
 
 func (k *checker) provider(path string, c Config, in Provider, global []budget.Budget) *provider {
