@@ -61,6 +61,48 @@ func (f *fallback) Wait(ctx context.Context, a Ask) (Turn, error) {
 	return f.local.Wait(ctx, a)
 }
 
+// inUse is the limiter that hands out turns at the moment.
+func (f *fallback) inUse() Limiter {
+	if f.Degraded() {
+		return f.local
+	}
+	return f.shared
+}
+
+// Stats implements [Informer] with the limiter in use.
+func (f *fallback) Stats(firstKey string) Stats {
+	if i, ok := f.inUse().(Informer); ok {
+		return i.Stats(firstKey)
+	}
+	return Stats{}
+}
+
+// Forecast implements [Informer] with the limiter in use.
+func (f *fallback) Forecast(a Ask) (Forecast, error) {
+	if i, ok := f.inUse().(Informer); ok {
+		return i.Forecast(a)
+	}
+	return Forecast{}, nil
+}
+
+// Set implements [Tuner]: both know the new limits.
+func (f *fallback) Set(l Leg) error {
+	var errs []error
+	for _, lim := range []Limiter{f.local, f.shared} {
+		if t, ok := lim.(Tuner); ok {
+			errs = append(errs, t.Set(l))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Adjust implements [Tuner]: it is for the limiter that gave the turn.
+func (f *fallback) Adjust(t Turn, key string, weight int) {
+	if tuner, ok := t.owner.(Tuner); ok {
+		tuner.Adjust(t, key, weight)
+	}
+}
+
 // Cap implements [Limiter]. It fails when shared did not take the cap.
 func (f *fallback) Cap(ctx context.Context, c Cap) error {
 	if err := f.local.Cap(ctx, c); err != nil {

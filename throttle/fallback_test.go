@@ -155,3 +155,25 @@ func TestFallbackProbeThatGivesUpSaysNothing(t *testing.T) {
 		require.False(t, degraded(), "the next call probes")
 	})
 }
+
+// What is seen and tuned is the limiter in use.
+func TestFallbackTellsAndTunesTheLimiterInUse(t *testing.T) {
+	local, shared := NewBucket(), NewBucket()
+	f := Fallback(shared, local)
+	ctx := t.Context()
+	turn, err := f.Wait(ctx, Ask{Legs: []Leg{{Key: "api", Rates: []Rate{PerMinute(10)}}, {Key: "api/sender", Rates: []Rate{PerMinute(1)}}}})
+	require.NoError(t, err)
+	informer, ok := f.(Informer)
+	require.True(t, ok)
+	require.Len(t, informer.Stats("api").Scopes, 2, "an operator finds every gate")
+	forecast, err := informer.Forecast(Ask{Legs: []Leg{{Key: "api/sender", Rates: []Rate{PerMinute(1)}}}, MaxWait: time.Hour})
+	require.NoError(t, err)
+	require.Positive(t, forecast.Wait)
+	tuner := f.(Tuner)
+	tuner.Adjust(turn, "api", 5)
+	require.InDelta(t, shared.Stats("api").Scopes[0].Tokens, informer.Stats("api").Scopes[0].Tokens, 1)
+	require.Empty(t, local.Stats("api").Scopes)
+	require.NoError(t, tuner.Set(Leg{Key: "api", Rates: []Rate{PerMinute(20)}}))
+	require.Equal(t, 20, informer.Stats("api").Scopes[0].Rates[0].N)
+	turn.Done()
+}

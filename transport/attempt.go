@@ -34,6 +34,14 @@ type attempt struct {
 	resends int                // by net/http below us
 }
 
+// word is what an answer was, for events.
+func (a *attempt) word() string {
+	if a.reading.Throttled || a.reading.Wall {
+		return "throttled"
+	}
+	return "answered"
+}
+
 // release ends the context of the attempt, once its body is done.
 func (a *attempt) release() {
 	if a.cancel != nil {
@@ -56,7 +64,7 @@ func (c *call) nextAttempt() *attempt {
 func (c *call) outgoing(a *attempt) (*http.Request, error) {
 	ctx := c.ctx
 	if c.t.attemptInContext {
-		ctx = context.WithValue(ctx, attemptKey{}, attemptInfo{c.p.Name, c.attempt + 1})
+		ctx = context.WithValue(ctx, attemptKey{}, attemptInfo{c.p.Name, c.attempt})
 	}
 	req := c.req.WithContext(a.watch(c, ctx))
 	if req.Header = c.req.Header; c.header != nil {
@@ -114,7 +122,7 @@ func (a *attempt) read(c *call) {
 	d := c.p.dialect
 	ans := dialect.Answer{Status: a.resp.StatusCode, Header: a.resp.Header, Now: c.now}
 	if d.WantsBody(ans.Status, ans.Header) {
-		ans.Body = peekBody(a.resp)
+		ans.Body = peekBody(c.ctx, a.resp)
 	}
 	a.reading = d.Read(ans)
 	for _, s := range c.p.Retry.NotTaken {

@@ -59,7 +59,9 @@ type call struct {
 	after   context.Context // see books
 	lastErr error           // of an attempt that is repeated
 	last    *http.Response  // the provider's last answer, its body in memory
-	back    *ownBackoff     // waits between attempts without a gate
+	// lastOutcome is what that answer was, in the words of events.
+	lastOutcome string
+	back        *ownBackoff // waits between attempts without a gate
 }
 
 func (t *Transport) newCall(p *provider, req *http.Request) *call {

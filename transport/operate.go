@@ -83,7 +83,13 @@ func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amou
 	for _, p := range t.setup.Load().providers {
 		p.state.exhausted.last.Store(nil)
 	}
-	t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: "limit", Actor: by.Who, Budget: name, To: limit.String()})
+	e := Event{Kind: KindChanged, Time: time.Now().UTC(), Action: "limit", Actor: by.Who, To: limit.String()}
+	for _, b := range t.setup.Load().budgets() {
+		if b.Name == name {
+			e.Budget, e.Unit = b.Label, b.Unit
+		}
+	}
+	t.emit(ctx, e)
 	return nil
 }
 

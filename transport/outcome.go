@@ -86,6 +86,8 @@ func (c *call) close(o budget.Outcome) {
 	switch o.State {
 	case budget.StateSettled:
 		cost = o.Amount
+	case budget.StatePresumed:
+		cost = max(cost, o.Amount) // what is known to be spent may be more than was held
 	case budget.StateVoided:
 		cost = 0
 	}
@@ -125,6 +127,7 @@ func (t *Transport) dateOf(resp *http.Response) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	t.date.Store(&v[0])
+	date := v[0] // the caller may change the header
+	t.date.Store(&date)
 	return seen
 }

@@ -3,6 +3,7 @@ package transport
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -19,16 +20,17 @@ const (
 
 // peekBody reads a prefix of the body and gives it back to the response byte for byte.
 // It returns what came of the prefix in time, decoded. Event streams are left alone.
-func peekBody(resp *http.Response) []byte {
+func peekBody(ctx context.Context, resp *http.Response) []byte {
 	if resp.Body == http.NoBody || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
 		return nil
 	}
 	p := prefetch(resp.Body, peekLimit)
-	patience := peekTime
-	if resp.StatusCode < 300 && resp.ContentLength < 0 && p.startsWith('[', patience) {
-		patience = 0 // a stream of values, as Gemini sends them: nothing to look for, nothing to hold up
+	end, stop := context.WithTimeout(ctx, peekTime)
+	defer stop()
+	if resp.StatusCode < 300 && resp.ContentLength < 0 && p.startsWith(end, '[') {
+		stop() // a stream of values, as Gemini sends them: nothing to look for, nothing to hold up
 	}
-	prefix, _ := p.wait(patience)
+	prefix, _ := p.wait(end)
 	resp.Body = p
 	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return prefix
@@ -81,26 +83,22 @@ func (p *prefetched) fill(limit int) {
 	}
 }
 
-// startsWith waits for the first byte, for d at most, and compares it.
-func (p *prefetched) startsWith(c byte, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
+// startsWith waits for the first byte, until ctx ends, and compares it.
+func (p *prefetched) startsWith(ctx context.Context, c byte) bool {
 	select {
 	case <-p.begun:
-	case <-t.C:
+	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.buf) > 0 && p.buf[0] == c
 }
 
-// wait returns what has been read after d at the latest, and whether that is all.
-func (p *prefetched) wait(d time.Duration) (prefix []byte, whole bool) {
-	t := time.NewTimer(d)
-	defer t.Stop()
+// wait returns what has been read when ctx ends at the latest, and whether that is all.
+func (p *prefetched) wait(ctx context.Context) (prefix []byte, whole bool) {
 	select {
 	case <-p.ended:
-	case <-t.C:
+	case <-ctx.Done():
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

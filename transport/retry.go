@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"sync"
@@ -140,7 +141,9 @@ func (c *call) backOff(a *attempt, delay time.Duration) error {
 // caller gets. A cost that the answer tells is booked now.
 func (c *call) keepLast(a *attempt) {
 	p := prefetch(a.resp.Body, drainLimit+1)
-	text, whole := p.wait(peekTime)
+	end, stop := context.WithTimeout(c.ctx, peekTime)
+	text, whole := p.wait(end)
+	stop()
 	_ = p.Close()
 	if a.pending {
 		e := &bodyEnd{c: c, a: a, meter: a.meter}
@@ -152,7 +155,15 @@ func (c *call) keepLast(a *attempt) {
 	if whole {
 		a.resp.Body = io.NopCloser(bytes.NewReader(text))
 	}
-	c.last = a.resp
+	c.last, c.lastOutcome = a.resp, a.word()
+}
+
+// lastAnswer is the provider's last answer, if it could be kept whole.
+func (c *call) lastAnswer() *http.Response {
+	if c.last == nil || c.last.Body == nil {
+		return nil
+	}
+	return c.last
 }
 
 // callError wraps what ended the call after (or before) an attempt.

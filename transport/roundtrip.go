@@ -78,6 +78,7 @@ func (c *call) price() error {
 	c.quote = q
 	c.legs = c.p.legsFor(c.req, q)
 	c.budgets, err = c.p.budgetLegs(c.legBuf[:0], c.req, q)
+	err = c.monitored(err)
 	c.rec.call(func(i *CallInfo) { i.Quote = q })
 	return err
 }
@@ -110,7 +111,7 @@ func (c *call) wait() error {
 		err = c.ctx.Err() // the caller left; the limiter need not be at fault
 	}
 	c.t.limiterHealth.note(c, "wait", err)
-	if err != nil && c.p.Monitor && ReasonOf(err) != "" {
+	if err != nil && c.p.Monitor && !isContextEnd(err) {
 		c.wouldRefuse(err)
 		err = nil
 	}
@@ -169,12 +170,12 @@ func (c *call) hold() error {
 // send hands one attempt to Base and reads the answer.
 func (c *call) send() *attempt {
 	a := c.nextAttempt()
+	c.attempt++
 	req, err := c.outgoing(a)
 	if err != nil {
 		a.err, a.notSent = err, true
 		return a
 	}
-	c.attempt++
 	c.now = time.Now()
 	c.started()
 	if err := c.ctx.Err(); err != nil { // the caller left while the money was held
@@ -219,11 +220,7 @@ func (c *call) finish(a *attempt) (*http.Response, error) {
 		c.done, c.last = true, nil
 		return nil, c.callError(a.err)
 	}
-	outcome := "answered"
-	if a.reading.Throttled || a.reading.Wall {
-		outcome = "throttled"
-	}
-	c.finished(outcome, "", a.resp.StatusCode)
+	c.finished(a.word(), "", a.resp.StatusCode)
 	c.done = true
 	return c.watchBody(a), nil
 }
@@ -244,9 +241,9 @@ func (c *call) refuse(err error) (*http.Response, error) {
 		return nil, c.callError(err)
 	}
 	c.refused(err, reason)
-	if c.last != nil && c.last.Body != nil {
-		c.finished("throttled", reason, c.last.StatusCode)
-		return c.last, nil
+	if last := c.lastAnswer(); last != nil {
+		c.finished(c.lastOutcome, reason, last.StatusCode)
+		return last, nil
 	}
 	c.finished("refused", reason, 0)
 	if c.sentAny {

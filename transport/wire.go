@@ -139,7 +139,8 @@ func isTLSError(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
 	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+	// A broken record may also come later, when the request was written.
+	if e, ok := errors.AsType[tls.RecordHeaderError](err); ok && strings.HasPrefix(e.Msg, "first record does not look like a TLS handshake") {
 		return true
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
@@ -148,7 +149,8 @@ func isTLSError(err error) bool {
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return true
 	}
-	return strings.Contains(err.Error(), "TLS handshake timeout") // net/http's type is not exported
+	t, ok := errors.AsType[net.Error](err)
+	return ok && t.Timeout() && t.Error() == "net/http: TLS handshake timeout" // its type is not exported
 }
 
 // http2NotTaken reports whether the server did not process the request (RFC 9113,
