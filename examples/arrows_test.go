@@ -31,7 +31,7 @@ var edges = map[string][]string{
 	"transport/provider":      {"budget", "budget/price", "throttle", "transport", "transport/dialect"},
 	"transport/vendortest":    {"budget"}, // it is the oracle, and counts for itself
 	"transport/statuspage":    {"budget", "transport"},
-	"transport/promtransport": {"budget", "transport", "github.com/prometheus/client_golang"},
+	"transport/promtransport": {"budget", "throttle", "transport", "github.com/prometheus/client_golang"},
 	"transport/oteltransport": {"budget", "transport", "go.opentelemetry.io/otel"},
 	"transport/gateway": {
 		"budget", "budget/price", "throttle", "transport", "transport/dialect", "transport/provider", "github.com/goccy/go-yaml",
@@ -45,7 +45,7 @@ var testEdges = map[string][]string{
 	"budget":                  {"budget/ledgertest"},
 	"budget/sqliteledger":     {"budget/ledgertest"},
 	"budget/redisledger":      {"budget/ledgertest"},
-	"transport/promtransport": {"budget/price", "throttle"},
+	"transport/promtransport": {"budget/price"},
 	"transport/statuspage":    {"budget/price", "throttle"},
 	"transport/oteltransport": {"budget/price", "throttle"},
 	"transport/gateway":       {"budget/sqliteledger", "transport/vendortest"},
