@@ -69,6 +69,7 @@ type Ledger struct {
 	own       map[string]*share
 	waiting   []*late   // outcomes that the store does not know yet
 	sending   int       // those of them that are on their way
+	waited    uint64    // outcomes that ever did
 	alive     time.Time // when the store knew last that this instance is
 	doubts    map[budget.HoldID]*late
 	recent    []*late // outcomes that the store may lose yet

@@ -89,11 +89,12 @@ func (l *Ledger) mustFlush(h *budget.Hold) bool {
 	return len(l.away) > 0 || l.sending+len(l.waiting) > 0 && slices.ContainsFunc(h.Legs, func(lg budget.Leg) bool { return lg.Budget.Monitor })
 }
 
-// unsent reports whether the store does not know all outcomes.
-func (l *Ledger) unsent() bool {
+// unsent reports whether the store does not know all outcomes, and how many have ever
+// waited.
+func (l *Ledger) unsent() (bool, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.sending+len(l.waiting) > 0
+	return l.sending+len(l.waiting) > 0, l.waited
 }
 
 // next takes the first outcomes that wait and may be sent.

@@ -22,11 +22,16 @@ func (l *Ledger) Hold(ctx context.Context, h budget.Hold) (budget.Report, error)
 	if l.mustFlush(&h) {
 		l.flush(ctx)
 	}
-	unsent := l.unsent()
-	report, err := l.holdNow(ctx, h)
-	if _, refused := errors.AsType[*budget.ExceededError](err); refused && unsent {
-		l.flush(ctx) // what was on its way may have freed enough
+	var report budget.Report
+	var err error
+	for range tries {
+		unsent, before := l.unsent()
 		report, err = l.holdNow(ctx, h)
+		_, refused := errors.AsType[*budget.ExceededError](err)
+		if _, after := l.unsent(); !refused || !unsent && before == after {
+			break
+		}
+		l.flush(ctx) // what was on its way may have freed enough
 	}
 	return l.tell(report), err
 }

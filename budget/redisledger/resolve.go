@@ -135,6 +135,9 @@ func (l *Ledger) resolve(ctx context.Context, id budget.HoldID, o budget.Outcome
 			return budget.Report{}, err
 		}
 	}
+	if unsent, _ := l.unsent(); unsent {
+		l.flush(ctx) // so that the one that reaches a threshold is the last that did not
+	}
 	e := &late{open: h, outcome: o}
 	report, err := l.send(ctx, e)
 	if errors.Is(err, budget.ErrUnavailable) && l.later(h, o, e.op) {
@@ -224,6 +227,7 @@ func (l *Ledger) wait(h *open, o budget.Outcome) bool {
 	}
 	h.outcome = &late{open: h, outcome: o}
 	l.waiting = append(l.waiting, h.outcome)
+	l.waited++
 	l.wakeSender()
 	return true
 }
