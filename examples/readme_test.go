@@ -131,6 +131,7 @@ func TestREADMECommands(t *testing.T) {
 		case strings.HasPrefix(c, "go run ./"): // their own tests run them
 			assert.Regexp(t, `^main \[.*main_test\.go`, run(t, root, "go", "list", "-f", "{{.Name}} {{.TestGoFiles}}", words[2]))
 		case strings.HasPrefix(c, "go mod "): // run by TestREADMESnippets
+		case strings.Contains(c, "outlay"): // the gateway's: run by TestREADMEGateway
 		case strings.HasPrefix(c, "go test ") && strings.Contains(c, "-bench "):
 			pattern := regexp.MustCompile(strings.Trim(between(c, "-bench ", " "), "'"))
 			assert.True(t, hasFunction(t, words[len(words)-1], "Benchmark", pattern), c)
@@ -140,6 +141,27 @@ func TestREADMECommands(t *testing.T) {
 			assert.Fail(t, "a command that nobody tries", c)
 		}
 	}
+}
+
+// The gateway is built, its file copied and checked, as the README says.
+func TestREADMEGateway(t *testing.T) {
+	folder := t.TempDir()
+	tried := 0
+	for _, c := range commands(t) {
+		switch {
+		case strings.HasPrefix(c, "go build -o outlay-gateway "):
+			run(t, root, "go", "build", "-o", filepath.Join(folder, "outlay-gateway"), c[strings.LastIndex(c, " ")+1:])
+		case strings.HasPrefix(c, "cp ") && strings.HasSuffix(c, " outlay.yaml"):
+			run(t, root, "cp", strings.Fields(c)[1], filepath.Join(folder, "outlay.yaml"))
+		case strings.HasPrefix(c, "./outlay-gateway check && "):
+			out := run(t, folder, "./outlay-gateway", "check")
+			assert.Contains(t, out, "outlay.yaml: good")
+		default:
+			continue
+		}
+		tried++
+	}
+	assert.Equal(t, 3, tried)
 }
 
 // The bookkeeper's questions are put to a ledger by the shell that the README names.

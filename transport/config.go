@@ -42,7 +42,9 @@ type Config struct {
 	MaxWait time.Duration
 	// Unmatched says what happens to requests that belong to no provider.
 	Unmatched Unmatched
-	// OnEvent is told everything that happens; see [Event]. Nil: no event is built.
+	// OnEvent is told everything that happens; see [Event]. Nil: no event is built. It is
+	// called by many goroutines at once: that of the call, and, when a context ends or a
+	// response was dropped, one of the runtime's. It must be fast and must not panic there.
 	OnEvent func(context.Context, Event)
 	// AttemptInContext lets Base find the provider and the number of the attempt by
 	// [AttemptFrom]. It costs an allocation per attempt.
@@ -50,7 +52,8 @@ type Config struct {
 }
 
 // Provider is one billed API as we treat it. The zero value of every field but Name
-// and Match is usable.
+// and Match is usable. Its functions, and those of its scopes, are called by many
+// goroutines at once, before anything is sent.
 type Provider struct {
 	// Name appears in errors, events and metrics.
 	Name string
@@ -158,9 +161,11 @@ type Replay uint8
 
 // The values of [Retry.Unknown].
 const (
-	ReplayNever Replay = iota // none without an idempotency key; the default
-	ReplaySafe                // GET, HEAD, OPTIONS and TRACE
-	ReplayAll                 // all of them
+	// ReplayNever repeats none without an idempotency key, but for a GET or HEAD answered by
+	// 503 without Retry-After; the default.
+	ReplayNever Replay = iota
+	ReplaySafe         // GET, HEAD, OPTIONS and TRACE
+	ReplayAll          // all of them
 )
 
 // Unmatched says what happens to requests that belong to no provider.

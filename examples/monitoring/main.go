@@ -47,6 +47,7 @@ func monitor(c transport.Config, logger *slog.Logger, authorize func(*http.Reque
 	// Below outlay is what looks at each transmission: promhttp, and otelhttp with
 	// otelhttp.WithClientTrace(oteltransport.ClientTrace).
 	c.Base = promhttp.InstrumentRoundTripperDuration(sent, c.Base)
+	c.TracedBase = true       // they only wrap
 	c.AttemptInContext = true // for ClientTrace
 	c.OnEvent = transport.Tee(
 		transport.LogTo(logger, transport.LogOptions{Calls: slog.LevelInfo}),

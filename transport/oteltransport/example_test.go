@@ -12,6 +12,7 @@ import (
 func Example() {
 	rt, err := transport.New(transport.Config{
 		Base:             http.DefaultTransport, // otelhttp.NewTransport belongs here
+		TracedBase:       true,
 		AttemptInContext: true,
 		OnEvent:          oteltransport.Observe,
 	})

@@ -3,6 +3,7 @@
 //
 //	rt, err := transport.New(transport.Config{
 //		Base:             otelhttp.NewTransport(http.DefaultTransport, otelhttp.WithClientTrace(oteltransport.ClientTrace)),
+//		TracedBase:       true, // otelhttp only wraps; a Base that does not report its connections proves less
 //		AttemptInContext: true, // for ClientTrace
 //		OnEvent:          oteltransport.Observe,
 //		...
