@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -100,9 +101,7 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 	if err != nil {
 		return misused, errors.New("the request is malformed")
 	}
-	for name, values := range h.Header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, h.Header)
 	r.RequestURI, r.RemoteAddr = target, "127.0.0.1:1"
 	if r.Header.Get("Content-Type") == "" && *body != "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

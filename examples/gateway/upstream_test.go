@@ -194,21 +194,26 @@ func TestTwoGatewaysWhileRedisIsAway(t *testing.T) {
 	}
 	assert.Greater(t, fake.Counts().Received, before)
 
+	// Both spend at once until there is nothing left. On a slow machine Redis is not always
+	// in time, and such calls are refused as well.
 	var all sync.WaitGroup
 	for i, p := range []*process{a, b} {
 		all.Go(func() {
-			got := map[string]int{}
-			for x := range p.messages(t.Context(), 1000*(i+1), 1000*(i+1)+80) {
-				got[fmt.Sprint(x.status, " ", x.problem("reason"), " ", x.problem("detail"))]++
-			}
-			t.Logf("gateway %d: %v", i, got)
+			n := 1000 * (i + 1)
+			until(t, "the last cent", func() bool {
+				got := statuses(p.messages(t.Context(), n, n+20))
+				n += 20
+				for status := range got {
+					assert.Contains(t, []int{201, 402, 429, 503}, status)
+				}
+				return got[402] == 20
+			})
 		})
 	}
 	all.Wait()
-	assert.LessOrEqual(t, fake.Invoice().Total, budget.Unit, "more was spent than there is")
-	assert.Greater(t, fake.Invoice().Total, budget.Unit/2)
-	until(t, "the last cent", func() bool { return a.message(t.Context(), 5000+fake.Counts().Received).status == 402 })
-	assert.Equal(t, budget.Unit, fake.Invoice().Total)
+	spent := fake.Invoice().Total
+	assert.LessOrEqual(t, spent, budget.Unit, "more was spent than there is")
+	assert.Greater(t, spent, budget.Unit*9/10, "what was presumed while Redis was away is little")
 	for _, p := range []*process{a, b} {
 		x := p.message(t.Context(), 9999)
 		assert.Equal(t, 402, x.status, x.body)
