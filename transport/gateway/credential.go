@@ -29,6 +29,7 @@ func (c *call) tokenInSlots() (*Caller, string) {
 // slotValues are what stands in the places of the vendor's key.
 func (c *call) slotValues() (all []string) {
 	h := c.in.Header
+	all = make([]string, 0, 4)
 	for _, name := range []string{"Authorization", "Proxy-Authorization"} {
 		for _, v := range h[name] {
 			all = append(all, inAuthorization(v)...)
@@ -38,13 +39,16 @@ func (c *call) slotValues() (all []string) {
 		all = append(all, h[name]...)
 	}
 	if c.up != nil {
-		for _, s := range c.up.ownSlots() {
+		for _, s := range c.up.slots {
 			if s.In == InHeader {
 				for _, v := range h.Values(s.Name) {
 					all = append(all, inAuthorization(v)...)
 				}
 			}
 		}
+	}
+	if c.rawQuery == "" {
+		return all
 	}
 	for pair := range strings.SplitSeq(c.rawQuery, "&") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -70,9 +74,6 @@ func inAuthorization(v string) []string {
 	return []string{strings.TrimSpace(rest)}
 }
 
-// ownSlots are those of the configuration.
-func (u *upstream) ownSlots() []Slot { return append(slices.Clip(u.Slots), u.Credential.Slot) }
-
 // isKeyParam reports whether a query parameter, as it stands in the query, is a place of
 // the vendor's key.
 func (c *call) isKeyParam(rawName string) bool {
@@ -84,7 +85,7 @@ func (c *call) isKeyParam(rawName string) bool {
 	if slices.ContainsFunc(keyParams, same) {
 		return true
 	}
-	return c.up != nil && slices.ContainsFunc(c.up.ownSlots(), func(s Slot) bool { return s.In == InQuery && same(s.Name) })
+	return c.up != nil && slices.ContainsFunc(c.up.slots, func(s Slot) bool { return s.In == InQuery && same(s.Name) })
 }
 
 // inject empties all places of the vendor's key and puts the real one into its own. Without
@@ -149,10 +150,8 @@ func (c *call) checkLeaks() *refusal {
 func (c *call) leaks() bool {
 	u := c.req.URL
 	query, _ := url.QueryUnescape(u.RawQuery) // what is not encoded well is found as it is
-	for _, s := range []string{u.Path, u.RawQuery, query} {
-		if c.holdsToken(s) {
-			return true
-		}
+	if slices.ContainsFunc([]string{u.Path, u.RawQuery, query}, c.holdsToken) {
+		return true
 	}
 	for _, values := range c.req.Header {
 		for _, v := range values {

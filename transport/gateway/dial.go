@@ -77,6 +77,8 @@ func (g *Gateway) newConns(s connSettings) *http.Transport {
 		ResponseHeaderTimeout:  s.timeouts.Response,
 		MaxResponseHeaderBytes: 256 << 10,
 		MaxIdleConnsPerHost:    128,
+		ReadBufferSize:         2 << 10, // large pieces go around them
+		WriteBufferSize:        2 << 10,
 		IdleConnTimeout:        90 * time.Second,
 		ExpectContinueTimeout:  time.Second,
 	}

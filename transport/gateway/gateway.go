@@ -142,17 +142,20 @@ func (s serverLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// copyBuffers are the buffers in which answers are copied.
+// copyBuffers are the buffers in which answers are copied. A stream keeps one for as long as
+// it is open, so that they are smaller than those of ReverseProxy.
 type copyBuffers struct{ pool sync.Pool }
 
+type copyBuffer [6 << 10]byte
+
 func (b *copyBuffers) Get() []byte {
-	if p, ok := b.pool.Get().(*[32 << 10]byte); ok {
+	if p, ok := b.pool.Get().(*copyBuffer); ok {
 		return p[:]
 	}
-	return new([32 << 10]byte)[:]
+	return new(copyBuffer)[:]
 }
 
-func (b *copyBuffers) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
+func (b *copyBuffers) Put(p []byte) { b.pool.Put((*copyBuffer)(p)) }
 
 // Plan is what would happen to a call.
 type Plan struct {

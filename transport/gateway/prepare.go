@@ -72,7 +72,7 @@ func (c *call) isProtected(name string) bool {
 	if slices.Contains(keyHeaders, name) {
 		return true
 	}
-	for _, s := range c.up.ownSlots() {
+	for _, s := range c.up.slots {
 		if s.In == InHeader && strings.EqualFold(s.Name, name) {
 			return true
 		}

@@ -24,6 +24,7 @@ func modifyResponse(resp *http.Response) error {
 		return nil
 	}
 	c.releaseBody() // it cannot be sent again
+	c.req.Header = nil
 	if resp.Body != http.NoBody {
 		resp.Body = c.watchBody(resp.Body)
 	}

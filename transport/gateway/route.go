@@ -134,31 +134,43 @@ func (c *call) checkPath() *refusal {
 	if err != nil {
 		return badPath("the path is not encoded well")
 	}
-	lower := strings.ToLower(c.escaped)
-	segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
 	switch {
 	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return badPath("the path has control characters")
 	case strings.Contains(path, `\`):
 		return badPath("the path has a backslash")
-	case slices.ContainsFunc(segments, isDots):
+	case hasDots(path):
 		return badPath("the path has segments of dots")
 	case !c.up.strict:
 		return nil
 	case strings.Contains(c.escaped, "//"):
 		return badPath("the path has empty segments")
-	case strings.Contains(lower, "%2f"), strings.Contains(lower, "%25"), strings.Contains(lower, "%3f"), strings.Contains(lower, "%23"):
+	case strings.Contains(c.escaped, "%") && hidesSyntax(strings.ToLower(c.escaped)):
 		return badPath("the path has an encoded slash, percent, question mark or hash")
 	}
 	return nil
 }
 
-// isDots reports whether a segment means this folder or the one above, also for servers
+// hasDots reports whether a segment means this folder or the one above, also for servers
 // that cut what follows a semicolon, and those that decode twice.
-func isDots(segment string) bool {
-	segment, _, _ = strings.Cut(segment, ";")
-	segment = strings.NewReplacer("%2e", ".", "%2E", ".").Replace(segment)
-	return segment == "." || segment == ".."
+func hasDots(path string) bool {
+	if !strings.Contains(path, ".") && !strings.Contains(path, "%") {
+		return false
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		segment, _, _ = strings.Cut(segment, ";")
+		switch strings.ReplaceAll(strings.ToLower(segment), "%2e", ".") {
+		case ".", "..":
+			return true
+		}
+	}
+	return false
+}
+
+// hidesSyntax reports whether a lower-case path has characters encoded that would mean
+// something if they were not.
+func hidesSyntax(escaped string) bool {
+	return strings.Contains(escaped, "%2f") || strings.Contains(escaped, "%25") || strings.Contains(escaped, "%3f") || strings.Contains(escaped, "%23")
 }
 
 // checkQuery refuses queries in which the provider may find another value than we do.

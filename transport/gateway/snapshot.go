@@ -42,6 +42,8 @@ type upstream struct {
 	// host stands for the provider in the URLs that the Transport matches. It is made of
 	// the name, so that a call that began before a reload never meets another provider.
 	host string
+	// slots are those of the configuration.
+	slots []Slot
 	// prefix is the path of Upstream, without a final slash.
 	prefix string
 	routes *http.ServeMux // nil: all paths
@@ -112,6 +114,7 @@ func (g *Gateway) addProvider(k *checker, s *snapshot, old *snapshot, i int) {
 	k.provider(at, &p)
 	u := &upstream{Provider: p, host: hex.EncodeToString([]byte(p.Name)) + hostSuffix}
 	u.Path = pathOf(&p)
+	u.slots = append(slices.Clone(p.Slots), p.Credential.Slot)
 	if other := s.byName[p.Name]; other != nil {
 		k.addf(at+".Name", "%q is taken", p.Name)
 	}
