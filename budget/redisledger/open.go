@@ -204,8 +204,9 @@ func (l *Ledger) Key() []byte {
 	return l.secret
 }
 
-// Mode says how a ledger works at the moment.
-type Mode string
+// Mode says how a ledger works at the moment. It is a plain word, for package transport
+// to show.
+type Mode = string
 
 // The modes.
 const (

@@ -130,3 +130,6 @@ func TestNoNoticeHasThePassword(t *testing.T) {
 	require.Contains(t, told.String(), "does not answer")
 	noSecret(t, told.String())
 }
+
+// Package transport shows the mode of a ledger that tells one.
+var _ interface{ Mode() string } = (*Ledger)(nil)

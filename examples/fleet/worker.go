@@ -66,7 +66,7 @@ func work(ctx context.Context) error {
 		return err
 	}
 	defer ledger.Close()
-	limiter, err := redislimiter.New(client, redislimiter.Options{})
+	limiter, err := redislimiter.New(client, redislimiter.Options{HashKey: ledger.Key()})
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,11 @@ func open(ctx context.Context, f *gateway.File) (s *stores, err error) {
 	}
 	s.limiter = throttle.NewBucket()
 	if f.Limiter.Kind == "redis" {
-		shared, err := redislimiter.New(client, redislimiter.Options{Prefix: f.Redis.Prefix})
+		o := redislimiter.Options{Prefix: f.Redis.Prefix}
+		if l, ok := s.ledger.(*redisledger.Ledger); ok {
+			o.HashKey = l.Key() // all gateways of this Redis have it
+		}
+		shared, err := redislimiter.New(client, o)
 		if err != nil {
 			return s, err
 		}

@@ -165,7 +165,7 @@ func (l *Limiter) back(t *taken, legs []throttle.Leg, ends int) {
 		}
 		return 0
 	}
-	note := l.prefix + ":{" + safe(first) + "}:back:" + l.id + ":" + strconv.FormatUint(l.number(), 36)
+	note := l.prefix + ":{" + l.safe(first) + "}:back:" + l.id + ":" + strconv.FormatUint(l.number(), 36)
 	keys, what := l.describe(first, legs, grant)
 	// Should it fail, the turns count as used.
 	_, _ = l.store.run(context.Background(), l.scripts.back, append([]string{note}, keys...), t.start, ends, what)

@@ -46,5 +46,5 @@
 // # Keys
 //
 // All keys begin with "prefix:{provider}:" and expire when a scope is as good as new. Keys
-// of scopes that are not short and plain appear as hashes.
+// of scopes that are not short and plain appear as hashes, made with Options.HashKey.
 package redislimiter

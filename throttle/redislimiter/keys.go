@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"strconv"
@@ -10,25 +11,27 @@ import (
 )
 
 // safe is a key as it appears in Redis: plain short names as they are, all others by
-// their hash, so that no byte of theirs can change the slot of a key.
-func safe(key string) string {
+// their hash, so that no byte of theirs can change the slot of a key, and no phone number
+// is to be read there.
+func (l *Limiter) safe(key string) string {
 	plain := len(key) <= 100 && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:") == ""
 	if plain {
 		return key
 	}
-	sum := sha256.Sum256([]byte(key))
-	return "#" + hex.EncodeToString(sum[:16])
+	mac := hmac.New(sha256.New, l.hashKey)
+	_, _ = mac.Write([]byte(key))
+	return "#" + hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
 // scopeKey is the key of a scope. The hash tag is the first leg, so that all keys of one
 // decision are in one slot of a cluster, and providers spread over it.
 func (l *Limiter) scopeKey(first, key string) string {
-	return l.prefix + ":{" + safe(first) + "}:scope:" + safe(key)
+	return l.prefix + ":{" + l.safe(first) + "}:scope:" + l.safe(key)
 }
 
 // windowKey is the key of a strict rate's turns.
 func (l *Limiter) windowKey(first, key, rate string) string {
-	return l.prefix + ":{" + safe(first) + "}:window:" + safe(key) + ":" + rate
+	return l.prefix + ":{" + l.safe(first) + "}:window:" + l.safe(key) + ":" + rate
 }
 
 // appendSet names the scopes that are asked for together, and their weights.

@@ -21,6 +21,10 @@ import (
 type Options struct {
 	// Prefix begins all keys. Empty: "outlay". It must not contain a brace.
 	Prefix string
+	// HashKey is the secret with which keys of scopes are hashed: they may be phone numbers,
+	// which can be found from a hash that everybody can make. All processes need the same;
+	// the Key of a shared ledger is one. Empty: a hash without secret.
+	HashKey []byte
 	// Timeout bounds every command. Zero: 250 ms. The client should have
 	// ContextTimeoutEnabled set. Else a copy of a *redis.Client is used, whose hooks do
 	// not see our commands, and with any other client each command that gets no answer
@@ -41,11 +45,13 @@ type Limiter struct {
 	scripts scripts
 	prefix  string
 	channel string
+	hashKey []byte
 	id      string
 
 	mu      sync.Mutex // guards all below
 	sets    map[string]*set
 	scopes  map[string]*scope
+	names   map[string]string // keys of scopes by their names in Redis
 	turns   map[uint64]*taken
 	seq     uint64
 	changed chan struct{} // closed when those who sleep must ask again
@@ -81,6 +87,7 @@ func New(client redis.UniversalClient, o Options) (*Limiter, error) {
 	l := &Limiter{
 		local: &throttle.Bucket{MaxQueue: o.MaxQueue, MaxScopes: o.MaxScopes},
 		store: newStore(client, max(o.Timeout, startBound)), scripts: newScripts(), prefix: o.Prefix, channel: o.Prefix + ":gates",
+		hashKey: slices.Clone(o.HashKey), names: map[string]string{},
 		id: rand.Text()[:12], sets: map[string]*set{}, scopes: map[string]*scope{}, turns: map[uint64]*taken{},
 		changed: make(chan struct{}), done: make(chan struct{}),
 	}

@@ -2,7 +2,6 @@ package redislimiter
 
 import (
 	"context"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +54,7 @@ func (l *Limiter) prepare(legs []throttle.Leg) (s *set, f *form, early []throttl
 	}
 	if len(l.scopes) > maxKnown || len(l.sets) > maxKnown {
 		clear(l.scopes)
+		clear(l.names)
 		clear(l.sets)
 	}
 	s = l.sets[string(id)]
@@ -68,7 +68,7 @@ func (l *Limiter) prepare(legs []throttle.Leg) (s *set, f *form, early []throttl
 		sc := l.scopes[leg.Key]
 		if sc == nil {
 			sc = &scope{rates: slices.Clone(leg.Rates)}
-			l.scopes[strings.Clone(leg.Key)] = sc
+			l.know(strings.Clone(leg.Key), sc)
 		}
 		if fresh {
 			sc.sets = append(sc.sets, s)
@@ -143,6 +143,12 @@ func (l *Limiter) present(w *wait) *form {
 	return w.set.form
 }
 
+// know begins to keep a scope. The caller holds the lock.
+func (l *Limiter) know(key string, sc *scope) {
+	l.scopes[key] = sc
+	l.names[l.safe(key)] = key
+}
+
 // shut reports whether a gate of the legs is closed.
 func (l *Limiter) shut(legs []throttle.Leg) bool {
 	now := time.Now()
@@ -162,7 +168,7 @@ func (l *Limiter) closeLocal(ctx context.Context, key string, until time.Time, c
 	sc := l.scopes[key]
 	if sc == nil {
 		sc = &scope{}
-		l.scopes[key] = sc
+		l.know(key, sc)
 	}
 	if until.After(sc.gate) {
 		sc.gate = until
@@ -212,7 +218,7 @@ func (l *Limiter) early(c throttle.Cap) {
 	sc := l.scopes[c.Key]
 	switch {
 	case sc == nil:
-		l.scopes[c.Key] = &scope{early: []throttle.Cap{c}}
+		l.know(c.Key, &scope{early: []throttle.Cap{c}})
 	case sc.first != "":
 	case c.Reopen:
 		sc.early = nil
@@ -247,7 +253,7 @@ func (l *Limiter) sendCap(ctx context.Context, c throttle.Cap, grant string) err
 		}
 		l.mu.Unlock()
 		_, err := l.store.run(ctx, l.scripts.cap, []string{l.scopeKey(first, c.Key)}, what, c.N, lasts.Microseconds(), grant,
-			string(c.Cause), l.channel, l.id, url.QueryEscape(c.Key))
+			string(c.Cause), l.channel, l.id, l.safe(c.Key))
 		return err
 	}
 	if c.Reopen {
@@ -269,10 +275,12 @@ func (l *Limiter) heard(ctx context.Context, message string) {
 	if len(f) != 5 || f[4] == l.id {
 		return
 	}
-	key, err := url.QueryUnescape(f[0])
-	micros, errMicros := strconv.ParseInt(f[2], 10, 64)
-	if err != nil || errMicros != nil || key == "" || micros < 0 {
-		return
+	l.mu.Lock()
+	key := l.names[f[0]]
+	l.mu.Unlock()
+	micros, err := strconv.ParseInt(f[2], 10, 64)
+	if err != nil || key == "" || micros < 0 {
+		return // a scope that nobody here has asked for is asked for before its first turn
 	}
 	lasts := time.Duration(min(micros, longest.Microseconds())) * time.Microsecond
 	switch f[1] {

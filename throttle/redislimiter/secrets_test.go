@@ -127,3 +127,37 @@ func TestNoRefusalHasThePassword(t *testing.T) {
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 	noSecret(t, err.Error())
 }
+
+// What observers of Redis see holds no key of a scope.
+func TestScopesAreNamedByHashes(t *testing.T) {
+	s := startServer(t)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true})
+	defer client.Close()
+	const number = "p\x1fsender\x1f+15550100"
+	legs := []throttle.Leg{{Key: "p", Rates: []throttle.Rate{throttle.PerMinute(10)}}, {Key: number, Rates: []throttle.Rate{{N: 1, Per: time.Minute, Strict: true}}}}
+	spy := client.Subscribe(t.Context(), "outlay:gates")
+	defer spy.Close()
+	_, err := spy.Receive(t.Context())
+	require.NoError(t, err)
+	var two [2]*Limiter
+	for i := range two {
+		two[i], err = New(client, Options{HashKey: []byte("secret")})
+		require.NoError(t, err)
+		defer two[i].Close()
+	}
+	turn, err := two[0].Wait(t.Context(), throttle.Ask{Legs: legs})
+	require.NoError(t, err)
+	turn.Cancel()
+	turn, err = two[1].Wait(t.Context(), throttle.Ask{Legs: legs, MaxWait: time.Second})
+	require.NoError(t, err, "the turn was given back")
+	turn.Done()
+	require.NoError(t, two[0].Cap(t.Context(), throttle.Cap{Key: number, Until: time.Now().Add(time.Hour), Cause: throttle.CauseThrottled}))
+	message, err := spy.ReceiveMessage(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, message.Payload, "15550100")
+	require.Eventually(t, func() bool { return two[1].shut(legs) }, 10*time.Second, time.Millisecond, "the other process hears of the gate")
+	for _, key := range client.Keys(t.Context(), "*").Val() {
+		require.NotContains(t, key, "15550100")
+		require.NotContains(t, key, new(Limiter).safe(number), "a hash that everybody can make")
+	}
+}

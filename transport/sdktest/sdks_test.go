@@ -100,7 +100,7 @@ var sdks = []sdk{
 		preset: provider.GitHub, refusal: provider.GitHubRefusal,
 		own: func(err error) bool {
 			e, ok := errors.AsType[*github.ErrorResponse](err)
-			return ok && e.Response.StatusCode == 403 && strings.Contains(e.Message, "refused before it was sent")
+			return ok && e.Response.StatusCode == 403 && strings.Contains(e.Message, "outlay refused this call")
 		},
 	},
 }
