@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -85,7 +86,21 @@ func (c *call) readBody() *refusal {
 		return nil
 	}
 	c.bodyRead = true
+	if refused := c.checkTrailers(); refused != nil {
+		return refused
+	}
 	c.replay()
+	return nil
+}
+
+// checkTrailers refuses trailers that could be taken for a header: they come when all of
+// that was looked at.
+func (c *call) checkTrailers() *refusal {
+	for name, values := range c.in.Trailer {
+		if c.isProtected(name) || isTrace(name) || slices.Contains(overrides, name) || slices.ContainsFunc(values, c.holdsToken) {
+			return badHeader("the trailer " + strings.ToValidUTF8(name, "?") + " belongs into the header")
+		}
+	}
 	return nil
 }
 
@@ -147,6 +162,7 @@ func (c *call) replay() {
 // passBody lets the body pass as it comes, once, up to its bound, after what was read of it.
 func (c *call) passBody(begin []byte) {
 	c.streamed = true
+	c.req.Trailer = nil // nobody can look at them in time
 	c.waitAtMost(streamWait)
 	c.req.Body = &streamedBody{
 		Reader: io.MultiReader(bytes.NewReader(begin), c.in.Body), c: c, left: c.up.Body.Max,

@@ -137,6 +137,9 @@ func badHeader(text string) *refusal {
 	return &refusal{status: http.StatusBadRequest, reason: "bad_request", text: text}
 }
 
+// maxTenant is the longest name of a tenant, in bytes.
+const maxTenant = 100
+
 // setTenant: a caller whose tenant is fixed may name it, and no other.
 func (c *call) setTenant() *refusal {
 	given := c.in.Header.Values(c.snap.TenantHeader)
@@ -144,6 +147,8 @@ func (c *call) setTenant() *refusal {
 	switch {
 	case len(given) > 1:
 		return badHeader(c.snap.TenantHeader + " stands there more than once")
+	case len(given) == 1 && len(given[0]) > maxTenant:
+		return badHeader(c.snap.TenantHeader + " is too long for a name")
 	case len(given) == 1 && given[0] != "" && given[0] != c.caller.Tenant:
 		if refused := c.mayNotSet("tenant", c.snap.TenantHeader); refused != nil {
 			return refused

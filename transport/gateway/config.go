@@ -54,6 +54,7 @@ type Provider struct {
 	// Path is the first segment of the paths below which the provider is found. Empty: Name.
 	Path string
 	// Upstream is where calls go: scheme, host, and perhaps a path to put before theirs.
+	// Price and Scopes see the whole path.
 	Upstream *url.URL
 	// Routes are the patterns "[METHOD ]/path", as of [http.ServeMux], that may be called.
 	// Empty: all paths. What the provider's Price does not know is refused in any case

@@ -141,6 +141,9 @@ func (r *rig) do(method, path, body string, header ...string) reply {
 			req.Host = header[i+1]
 			continue
 		}
+		if header[i] == "Content-Type" {
+			req.Header.Del(header[i])
+		}
 		req.Header.Add(header[i], header[i+1])
 	}
 	return r.send(req)

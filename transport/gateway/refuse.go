@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -65,11 +66,10 @@ func (r *refusal) isMoney() bool {
 // refuse answers the call.
 func (c *call) refuse(r *refusal) {
 	c.refused = r
+	c.tell(r)
 	status, h, body := c.shape(r)
 	out := c.w.Header()
-	for name, values := range h {
-		out[name] = values
-	}
+	maps.Copy(out, h)
 	out.Set("Cache-Control", "no-store")
 	out.Set("Content-Length", strconv.Itoa(len(body)))
 	out.Set("Proxy-Status", "outlay; error="+r.proxyStatus()+"; details="+quoted(string(r.reason)))
@@ -86,6 +86,20 @@ func (c *call) refuse(r *refusal) {
 	c.tellRate(out, r)
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(body) // who has left hears nothing
+}
+
+// tell lets the hook know of a refusal before the Transport saw the call, so that metrics
+// and pages count it. What belongs to no provider is told by the log alone: strangers must
+// not make series.
+func (c *call) tell(r *refusal) {
+	if c.g.parts.OnEvent == nil || c.up == nil || c.seen().outcome != "" {
+		return
+	}
+	now := time.Now()
+	e := transport.Event{Kind: transport.KindRefused, Time: now.UTC(), Call: c.id(), Provider: c.up.Name, Priority: c.priority, Reason: r.reason}
+	c.g.parts.OnEvent(c.ctx, e)
+	e.Kind, e.Outcome, e.Took = transport.KindFinished, "refused", now.Sub(c.start)
+	c.g.parts.OnEvent(c.ctx, e)
 }
 
 // shape is the refusal in the vendor's own error shape. Where that says it with a status of

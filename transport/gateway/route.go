@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // checkForm refuses what is no request to us: tunnels, and URLs of other hosts.
@@ -143,6 +144,8 @@ func (c *call) checkPath() *refusal {
 		return badPath("the path has segments of dots")
 	case !c.up.strict:
 		return nil
+	case !utf8.ValidString(path):
+		return badPath("the path is not UTF-8")
 	case strings.Contains(c.escaped, "//"):
 		return badPath("the path has empty segments")
 	case strings.Contains(c.escaped, "%") && hidesSyntax(strings.ToLower(c.escaped)):
@@ -192,6 +195,25 @@ func (c *call) checkQuery() *refusal {
 		if n > 1 {
 			return &refusal{status: http.StatusBadRequest, reason: "bad_request", text: "the query parameter " + name + " decides what the call costs, and stands there more than once"}
 		}
+	}
+	return nil
+}
+
+// overrides are headers by which some servers take a request for one of another method.
+var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// checkHeader refuses headers that make of a request another one than was priced.
+func (c *call) checkHeader() *refusal {
+	if !c.up.strict {
+		return nil
+	}
+	for _, name := range overrides {
+		if len(c.in.Header[name]) > 0 {
+			return badHeader(name + " would make the call another one than is priced")
+		}
+	}
+	if len(c.in.Header["Content-Type"]) > 1 {
+		return badHeader("Content-Type stands there more than once")
 	}
 	return nil
 }

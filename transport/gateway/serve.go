@@ -29,7 +29,7 @@ func (g *Gateway) serve(l Listener, w http.ResponseWriter, r *http.Request) {
 func (c *call) admit() *refusal {
 	for _, step := range [...]func(*call) *refusal{
 		(*call).checkForm, (*call).checkHost, (*call).checkBrowser, (*call).find, (*call).identify,
-		(*call).checkPath, (*call).checkQuery, (*call).checkRoute, (*call).settings, (*call).checkUpgrade,
+		(*call).checkPath, (*call).checkQuery, (*call).checkHeader, (*call).checkRoute, (*call).settings, (*call).checkUpgrade,
 		(*call).prepare, (*call).checkStopped, (*call).readBody,
 	} {
 		if refused := step(c); refused != nil {

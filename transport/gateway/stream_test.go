@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/price"
@@ -380,4 +381,38 @@ func TestHugeHeaders(t *testing.T) {
 	_, _ = io.WriteString(conn, "GET /api/x HTTP/1.1\r\nHost: local")
 	_, _ = io.ReadAll(conn) // ends
 	require.Empty(t, v.requests())
+}
+
+// TestNothingStaysBehind: no goroutine of a call outlives it, however it ended.
+func TestNothingStaysBehind(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Run("calls", func(t *testing.T) {
+		ticks, left := make(chan struct{}, 1), make(chan struct{})
+		stream := events(ticks, left)
+		v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/stream" {
+				stream(w, r)
+				return
+			}
+			moods(w, r)
+		})
+		p := behind(t, "api", v.URL)
+		withBudget(100*cent, nil)(&p)
+		p.Retry.Attempts, p.Timeouts.Response = 1, 100*time.Millisecond
+		r := start(t, config(p, held(t, v.URL)), gateway.Listener{})
+		r.do(http.MethodGet, "/held/x", "")
+		conns := append(r.open(3, "/held/x"), r.open(1, "/api/stream")...)
+		r.waiting(3)
+		for _, path := range []string{"/api/x", "/api/drop", "/api/hang", "/api/throttle?0", "/nobody/x"} {
+			r.do(http.MethodPost, path, "text")
+		}
+		raw(t, r.url, "GET /api/cut HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		ticks <- struct{}{}
+		for _, c := range conns {
+			_ = c.Close()
+		}
+		<-left
+		r.client.CloseIdleConnections()
+		require.NoError(t, r.gw.Shutdown(context.Background()))
+	})
 }
