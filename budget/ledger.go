@@ -13,9 +13,9 @@ import (
 type Ledger interface {
 	// Hold sets h's amounts aside on every leg or on none, durably in the ledger's
 	// class, before anything is sent. It fails with *[ExceededError] (names the
-	// binding leg), *[FrozenError], [ErrConflict], or an error that wraps
-	// [ErrUnavailable]; then nothing changed and nothing may be sent. The windows
-	// are those of the ledger's clock at this instant and never change afterwards.
+	// binding leg), *[FrozenError] or [ErrConflict]; then nothing changed. After an error
+	// that wraps [ErrUnavailable] the hold may exist all the same, its answer lost: resolve
+	// it as voided. After any error nothing may be sent. The windows are those of the ledger's clock at this instant and never change afterwards.
 	// The same hold twice is one hold and gives the same answer. A hold without legs
 	// asks only whether its provider is frozen, and is not kept. Report.Notices is
 	// told beside an error too.

@@ -16,7 +16,7 @@ type (
 )
 
 // WithMaxWait bounds the waiting of the calls made with the context, in place of
-// Config.MaxWait and Provider.MaxWait. [NoWait]: start now or fail.
+// Config.MaxWait and Provider.MaxWait. [NoWait], and here zero as well: start now or fail.
 func WithMaxWait(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, maxWaitKey{}, d)
 }

@@ -15,7 +15,7 @@ import (
 var ErrUnsupported = errors.New("transport: not supported by the ledger or limiter in use")
 
 // Update swaps in a new configuration, whole or not at all: its error names every wrong
-// field, and then nothing has changed. Base, Ledger, Limiter, OnEvent and
+// field, and then nothing has changed. Base, TracedBase, Ledger, Limiter, OnEvent and
 // AttemptInContext stay those of New, whatever c says.
 //
 // Calls under way finish under the configuration they began with. Buckets, gates, slots

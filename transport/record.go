@@ -26,7 +26,7 @@ type CallInfo struct {
 	// Quote is the price of each attempt before it was sent.
 	Quote    budget.Quote
 	Attempts []AttemptInfo
-	// Reason is why the call, or its next attempt, was refused.
+	// Reason is why the call, or its next attempt, was refused, or would have been by a monitor.
 	Reason Reason
 	// Waited is the time in the queue and at gates; Delayed the time between attempts.
 	Waited, Delayed time.Duration

@@ -116,10 +116,11 @@ func TestFilesThatAreNone(t *testing.T) {
 
 // What a parser takes much time for is refused in little.
 func TestHostileFilesTakeNoTime(t *testing.T) {
-	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+	var bomb strings.Builder
+	bomb.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := range 9 {
 		from, to := string(rune('0'+i)), string(rune('1'+i))
-		bomb += "a" + to + ": &a" + to + " [" + strings.TrimSuffix(strings.Repeat("*a"+from+", ", 10), ", ") + "]\n"
+		bomb.WriteString("a" + to + ": &a" + to + " [" + strings.TrimSuffix(strings.Repeat("*a"+from+", ", 10), ", ") + "]\n")
 	}
 	noise := make([]byte, 1<<16)
 	_, _ = rand.Read(noise)
@@ -129,7 +130,7 @@ func TestHostileFilesTakeNoTime(t *testing.T) {
 		"dashes":    strings.Repeat("- ", 1<<17),
 		"questions": strings.Repeat("? ", 1<<17),
 		"anchors":   strings.Repeat("&a ", 1<<16),
-		"aliases":   bomb,
+		"aliases":   bomb.String(),
 		"noise":     string(noise),
 		"indented":  strings.Repeat("a:\n ", 2000),
 	} {
