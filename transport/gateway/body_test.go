@@ -247,3 +247,41 @@ func TestCallersWhoLeaveTheQueue(t *testing.T) {
 	require.Equal(t, 2*cent, r.totals(p.Budgets[0]).Used())
 	require.Contains(t, r.log.String(), "status=499 reason=caller_left")
 }
+
+// TestStreamedBodiesWaitShortly: that their callers leave is not seen while they wait.
+func TestStreamedBodiesWaitShortly(t *testing.T) {
+	v := newVendor(t, nil)
+	p := behind(t, "api", v.URL)
+	p.Rates, p.MaxWait = []throttle.Rate{{N: 1, Per: 10 * time.Second}}, time.Minute
+	p.Body.Buffer = 10
+	r := start(t, config(p), gateway.Listener{})
+	once(r)
+	got := r.do(http.MethodPost, "/api/x", "longer than the buffer")
+	require.Equal(t, http.StatusTooManyRequests, got.status)
+	require.Equal(t, "rate", got.json(t)["reason"])
+	require.Len(t, v.requests(), 1)
+}
+
+// TestBuffersAreFreeOnceAnswered: a stream keeps no body that cannot be sent again.
+func TestBuffersAreFreeOnceAnswered(t *testing.T) {
+	goOn := make(chan struct{})
+	v := newVendor(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "begin")
+		_ = http.NewResponseController(w).Flush()
+		<-goOn
+	})
+	c := config(behind(t, "api", v.URL))
+	c.Buffers = 1500
+	r := start(t, c, gateway.Listener{})
+	var open []io.Closer
+	for range 3 {
+		resp, err := r.client.Post(r.url+"/api/x", "text/plain", strings.NewReader(strings.Repeat("x", 1000)))
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		open = append(open, resp.Body)
+	}
+	close(goOn)
+	for _, b := range open {
+		_ = b.Close()
+	}
+}

@@ -86,7 +86,7 @@ func requireNowhere(t *testing.T, r request, secret string) {
 	_ = r.header.Write(&b)
 	text := r.method + r.uri + r.host + b.String() + r.body
 	require.NotContains(t, text, secret)
-	for _, f := range strings.Fields(b.String()) {
+	for f := range strings.FieldsSeq(b.String()) {
 		plain, _ := base64.StdEncoding.DecodeString(f)
 		require.NotContains(t, string(plain), secret)
 	}
@@ -243,7 +243,9 @@ func TestPatienceIsOnlyLowered(t *testing.T) {
 	p.Rates, p.MaxWait = []throttle.Rate{throttle.PerMinute(2)}, 10*time.Second // the second turn comes after 30 s
 	patient := behind(t, "patient", v.URL)
 	patient.Rates, patient.MaxWait = []throttle.Rate{{N: 1, Per: 200 * time.Millisecond}}, 10*time.Second
-	c := config(p, patient)
+	nearly := behind(t, "nearly", v.URL)
+	nearly.Rates, nearly.MaxWait = []throttle.Rate{{N: 1, Per: 9 * time.Second}}, 20*time.Second
+	c := config(p, patient, nearly)
 	shop := caller("shop", shopToken)
 	shop.MaySet = []string{"max_wait"}
 	c.Callers = []gateway.Caller{shop}
@@ -262,5 +264,9 @@ func TestPatienceIsOnlyLowered(t *testing.T) {
 		got := r.do(http.MethodGet, "/patient/x", "", append(h, "Outlay-Token", shopToken)...)
 		require.Equal(t, http.StatusTooManyRequests, got.status, "%v", h)
 	}
+	got := r.do(http.MethodGet, "/nearly/x", "")
+	require.Equal(t, http.StatusOK, got.status)
+	got = r.do(http.MethodGet, "/nearly/x", "", "X-Stainless-Timeout", "10")
+	require.Equal(t, http.StatusTooManyRequests, got.status, "it is answered before it would leave")
 	require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/patient/x", "", "Prefer", "wait=5", "X-Stainless-Timeout", "nonsense").status)
 }

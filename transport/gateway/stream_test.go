@@ -181,12 +181,12 @@ func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return l
 
 // TestSlowReadersAreCut: they must not keep a slot for ever.
 func TestSlowReadersAreCut(t *testing.T) {
-	left := make(chan struct{})
+	left := make(chan int)
 	v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
 		chunk := strings.Repeat("x", 64<<10)
-		for {
+		for n := 0; ; n += len(chunk) {
 			if _, err := io.WriteString(w, chunk); err != nil {
-				close(left)
+				left <- n
 				return
 			}
 		}
@@ -199,7 +199,8 @@ func TestSlowReadersAreCut(t *testing.T) {
 	conn := dial(t, r.url)
 	_, _ = io.WriteString(conn, "GET /api/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	select {
-	case <-left:
+	case n := <-left:
+		require.Less(t, n, 48<<20, "who is slow is not waited for, as one who has left is")
 	case <-time.After(15 * time.Second):
 		t.Fatal("the upstream is still read")
 	}
