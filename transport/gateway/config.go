@@ -130,8 +130,8 @@ type Timeouts struct {
 // Body bounds request bodies, in bytes. Zero values are the defaults.
 type Body struct {
 	// Buffer is how much is read before the call waits for its turn, to be priced and
-	// repeated. Zero: 1 MiB. A larger body streams, once, and only if its price can be
-	// told without it.
+	// repeated. Zero: 1 MiB. A larger body streams, once and without trailers, waits 5 s
+	// at the most, and is refused if its price cannot be told without it.
 	Buffer int64
 	// Max is the largest body. Zero: 32 MiB.
 	Max int64
