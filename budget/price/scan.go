@@ -1,9 +1,16 @@
 package price
 
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
 // Bounds of a scanner: what is longer or deeper passes without being kept.
 const (
 	maxDepth = 12
-	maxValue = 64
+	maxValue = 256 // every letter of a name that matters may be an escape of six bytes
 )
 
 // scanner reads JSON as it passes, in pieces of any size, and reports the scalars in
@@ -13,7 +20,7 @@ type scanner struct {
 	// value is called for each scalar down to maxDepth, with its path: the keys that
 	// lead to it joined by dots. Elements have the path of their array. It is called for
 	// the beginning of each object too, with "{". Both slices are the scanner's own, and
-	// raw is cut at maxValue bytes.
+	// raw is without escapes, and cut at maxValue bytes with them.
 	value func(path, raw []byte, quoted bool)
 	// end is called after each whole value at the top.
 	end func()
@@ -21,6 +28,7 @@ type scanner struct {
 	depth  int
 	kinds  [maxDepth + 1]byte // of the containers around: '{' or '['
 	ends   [maxDepth + 1]int  // length of their paths
+	keyed  [maxDepth + 1]bool // a key leads to them
 	path   []byte
 	raw    []byte
 	key    bool // the next string in an object is a key
@@ -82,9 +90,10 @@ func (s *scanner) closeString() {
 	if s.depth > maxDepth {
 		return
 	}
+	s.raw = withoutEscapes(s.raw)
 	if s.key && s.kinds[s.depth] == '{' {
 		s.path = s.path[:s.ends[s.depth]]
-		if len(s.path) > 0 {
+		if s.keyed[s.depth] { // also behind an empty key: its members are not those of the top
 			s.path = append(s.path, '.')
 		}
 		s.path = append(s.path, s.raw...)
@@ -136,6 +145,7 @@ func (s *scanner) open(c byte) {
 	s.depth++
 	if s.depth <= maxDepth {
 		s.kinds[s.depth], s.ends[s.depth] = c, len(s.path)
+		s.keyed[s.depth] = s.keyed[s.depth-1] || s.kinds[s.depth-1] == '{' && s.depth > 1
 		s.key = c == '{'
 	}
 }
@@ -155,4 +165,36 @@ func (s *scanner) close() {
 		s.path = s.path[:0]
 		s.end()
 	}
+}
+
+// withoutEscapes resolves the escapes of a JSON string in place: names must not hide behind them.
+// One that is cut off or broken stays as it is.
+func withoutEscapes(b []byte) []byte {
+	i := bytes.IndexByte(b, '\\')
+	if i < 0 {
+		return b
+	}
+	out := b[:i]
+	for i < len(b) {
+		switch {
+		case b[i] != '\\' || i+1 == len(b) || b[i+1] == 'u' && i+6 > len(b):
+			out = append(out, b[i])
+			i++
+		case b[i+1] == 'u' && i+6 <= len(b):
+			n, err := strconv.ParseUint(string(b[i+2:i+6]), 16, 16)
+			if err != nil {
+				n = utf8.RuneError
+			}
+			out = utf8.AppendRune(out, rune(n)) // three bytes at most, of six
+			i += 6
+		default:
+			c := b[i+1]
+			if at := strings.IndexByte("bfnrt", c); at >= 0 {
+				c = "\b\f\n\r\t"[at]
+			}
+			out = append(out, c)
+			i += 2
+		}
+	}
+	return out
 }

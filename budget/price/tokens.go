@@ -2,6 +2,7 @@ package price
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"math"
 	"net/http"
@@ -71,10 +72,7 @@ func (t Tokens) Quote(r *http.Request) (budget.Quote, error) {
 	if err != nil {
 		return budget.Quote{}, err
 	}
-	m, ok := modelNamed(t.Models, p.model)
-	if !ok {
-		m, ok = modelNamed(t.Models, modelInPath(r.URL.Path))
-	}
+	m, ok := modelNamed(t.Models, cmp.Or(modelInPath(r.URL.Path), p.model)) // the path's is what is billed
 	if !ok || !m.valid() {
 		return budget.Quote{}, unpriced("no price for the model")
 	}
@@ -241,7 +239,8 @@ type promptSize struct {
 	opaque    bool  // there is input whose size does not show
 	caches    bool  // input may be written to a cache
 	caches1h  bool  // ... for an hour
-	bad       bool
+	documents int   // that have ended
+	bad       bool  // what it asks for cannot be known
 }
 
 // readPrompt reads the body of a request as it passes.
@@ -252,7 +251,7 @@ func readPrompt(r *http.Request) (promptSize, error) {
 	}
 	defer body.Close()
 	var p promptSize
-	s := scanner{value: p.read, end: func() {}}
+	s := scanner{value: p.read, end: func() { p.documents++ }}
 	// Without WriterTo: some give the body whole, as a copy.
 	p.size, err = io.CopyBuffer(&s, struct{ io.Reader }{body}, make([]byte, 4<<10))
 	return p, err
@@ -271,16 +270,26 @@ func (p *promptSize) read(path, raw []byte, _ bool) {
 	if string(raw) == "null" {
 		return
 	}
+	if p.documents > 0 {
+		p.bad = true // nobody knows which of two the vendor reads
+	}
 	switch string(path) {
 	case "model":
+		p.bad = p.bad || p.model != "" && p.model != string(raw)
 		p.model = string(raw)
 	case "max_tokens", "max_completion_tokens", "max_output_tokens",
 		"generationConfig.maxOutputTokens", "generation_config.max_output_tokens":
 		p.maxOutput = max(p.maxOutput, p.number(raw))
 	case "n", "best_of", "generationConfig.candidateCount", "generation_config.candidate_count":
 		p.answers = max(p.answers, p.number(raw))
-	case "previous_response_id", "conversation", "conversation.id", "prompt.id", "cachedContent", "cached_content":
+	case "previous_response_id", "conversation", "conversation.id", "prompt.id", "cachedContent", "cached_content",
+		"web_search_options", "mcp_servers.type", "mcp_servers.url",
+		"tools.google_search", "tools.googleSearch", "tools.google_search_retrieval", "tools.googleSearchRetrieval",
+		"tools.google_maps", "tools.googleMaps", "tools.url_context", "tools.urlContext", "tools.code_execution", "tools.codeExecution",
+		"tools.file_search", "tools.fileSearch":
 		p.opaque = true
+	case "service_tier":
+		p.bad = p.bad || string(raw) == "priority" // dearer than the prices given
 	case "tools.type": // all others run at the vendor, and what they find is input too
 		p.opaque = p.opaque || string(raw) != "function" && string(raw) != "custom"
 	default:

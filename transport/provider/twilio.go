@@ -42,7 +42,7 @@ func TwilioSMS(perSegment budget.Amount) transport.Provider {
 // TwilioPrice is the Price of [TwilioSMS] with other prices for texts, such as by
 // destination.
 func TwilioPrice(s price.SMS) transport.Pricer {
-	s.To, s.Text, s.Other = []string{"To"}, []string{"Body"}, []string{"MediaUrl", "ContentSid"}
+	s.To, s.Text, s.Other = []string{"To"}, []string{"Body"}, []string{"MediaUrl", "ContentSid", "SendAsMms"}
 	const account = "/2010-04-01/Accounts/*"
 	return rules{reads: true, list: []rule{
 		{http.MethodPost, account + "/Messages.json", twilioTexts{s}},
