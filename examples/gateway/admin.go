@@ -12,7 +12,10 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -27,7 +30,7 @@ import (
 //	*    /status/admin/  changes (see package statuspage), with the token
 //	GET  /metrics        for Prometheus
 //	GET  /healthz        200 while the program runs
-//	GET  /readyz         200 while it takes calls
+//	GET  /readyz         200 while it takes calls and its ledger answers
 //	POST /-/reload       with the token and Content-Type: application/json
 func adminHandler(p *program, page *statuspage.Page, registry *prometheus.Registry) (http.Handler, error) {
 	change, err := statuspage.Admin(p.gw.Transport(), statuspage.AdminOptions{
@@ -47,16 +50,39 @@ func adminHandler(p *program, page *statuspage.Page, registry *prometheus.Regist
 	mux.Handle("/status/admin/", http.StripPrefix("/status/admin", change))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if p.reload.draining.Load() {
-			say(w, http.StatusServiceUnavailable, "shutting down")
-			return
-		}
-		say(w, http.StatusOK, "ok")
-	})
+	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("POST /-/reload", p.reloadByRequest)
 	mux.Handle("GET /{$}", http.RedirectHandler("/status/", http.StatusFound))
-	return mux, nil
+	return known(adminHosts(p.file), mux), nil
+}
+
+// ready asks the ledger itself: a gateway that is left alone because it is not ready gets no
+// calls from which it would learn that the ledger is back.
+func (p *program) ready(w http.ResponseWriter, r *http.Request) {
+	if p.reload.draining.Load() {
+		say(w, http.StatusServiceUnavailable, "shutting down")
+		return
+	}
+	ctx, stop := context.WithTimeout(r.Context(), time.Second)
+	defer stop()
+	if s, err := p.gw.Transport().Status(ctx); err != nil || s.LedgerErr != nil {
+		say(w, http.StatusServiceUnavailable, "the ledger does not answer: calls that budgets pay for are refused")
+		return
+	}
+	say(w, http.StatusOK, "ok")
+}
+
+// known refuses names that a page of the web can make point here. A literal address cannot
+// be one, so that probes and scrapers by address pass.
+func known(hosts []string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := (&url.URL{Host: r.Host}).Hostname()
+		if net.ParseIP(host) == nil && !slices.ContainsFunc(hosts, func(h string) bool { return strings.EqualFold(h, host) }) {
+			say(w, http.StatusMisdirectedRequest, "this name is not known here: add it to hosts, or use the address")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func say(w http.ResponseWriter, status int, text string) {

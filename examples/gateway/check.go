@@ -42,7 +42,7 @@ func checkCommand(_ context.Context, c *invocation) (int, error) {
 	if *show {
 		fmt.Fprint(c.out, file.Print())
 	}
-	fmt.Fprintf(c.out, "%s: good, %d providers, %d warnings\n", c.config, len(file.Config.Providers), len(problems))
+	fmt.Fprintf(c.out, "%s: good; providers: %d, warnings: %d\n", c.config, len(file.Config.Providers), len(problems))
 	if *strict && len(problems) > 0 {
 		return misused, nil
 	}

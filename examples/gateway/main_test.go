@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,7 +55,7 @@ func TestExamplesAreChecked(t *testing.T) {
 	for _, name := range []string{"minimal.yaml", "company.yaml", "fleet.yaml"} {
 		out, code := run1(t, "check", "-config", name, "-no-secrets", "-strict", "-print")
 		assert.Zero(t, code, out)
-		assert.Contains(t, out, name+": good, ")
+		assert.Contains(t, out, name+": good; ")
 	}
 	setVariables(t)
 	out, code := run1(t, "check", "company.yaml", "-strict", "-print")
@@ -218,4 +219,19 @@ func TestTheCompanyExampleRuns(t *testing.T) {
 	assert.Equal(t, 403, status, "the worker may not use it")
 	assert.NotContains(t, p.text(), "real-secret")
 	assert.NotContains(t, p.text(), "shopshop")
+}
+
+// Names that a page of the web can make point here are refused on the admin address too.
+func TestAdminKnowsItsNames(t *testing.T) {
+	h := known([]string{"localhost", "gateway.internal"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	for host, want := range map[string]int{
+		"localhost:8786": 204, "127.0.0.1:8786": 204, "10.0.3.5": 204, "[::1]:8786": 204, "Gateway.Internal:8786": 204,
+		"evil.example:8786": 421, "localhost.evil.example": 421, "": 421,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		assert.Equal(t, want, w.Code, "%q", host)
+	}
 }

@@ -185,7 +185,10 @@ func short(d fmt.Stringer) string {
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}
-	return strings.TrimSuffix(s, "0m")
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // Restart lists what differs between a running configuration and a new file that cannot be
