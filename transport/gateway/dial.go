@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -50,6 +51,10 @@ func (b base) CloseIdleConnections() {
 // target is where a URL of the provider leads to.
 func (u *upstream) target(from *url.URL, rawQuery string) *url.URL {
 	to := *from
+	if u.prefix != "" {
+		to.RawPath = u.prefix + from.EscapedPath()
+		to.Path = strings.TrimSuffix(u.Upstream.Path, "/") + from.Path
+	}
 	to.Scheme, to.Host, to.RawQuery = u.Upstream.Scheme, u.Upstream.Host, rawQuery
 	return &to
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/transport"
 	"github.com/outlay-go/outlay/transport/gateway"
 	"github.com/outlay-go/outlay/transport/vendortest"
@@ -136,3 +137,23 @@ func TestUnknownPathNamesTheOthers(t *testing.T) {
 	got = r.do(http.MethodGet, "/v1/chat/completions", "", "Outlay-Token", "shop-token-0123456789")
 	require.Equal(t, http.StatusNotFound, got.status)
 }
+
+// TestPricesKnowNoPathOfTheUpstream: an upstream below a path, such as a mock, is priced as
+// the vendor itself.
+func TestPricesKnowNoPathOfTheUpstream(t *testing.T) {
+	v := newVendor(t, nil)
+	p := behind(t, "based", v.URL+"/base/v1")
+	var priced string
+	p.Price = pricerFunc(func(r *http.Request) (budget.Quote, error) {
+		priced = r.URL.EscapedPath()
+		return budget.Quote{Unit: "USD"}, nil
+	})
+	r := start(t, config(p), gateway.Listener{})
+	require.Equal(t, http.StatusOK, r.do(http.MethodPost, "/based/send/a%20b", "").status)
+	require.Equal(t, "/send/a%20b", priced)
+	require.Equal(t, "/base/v1/send/a%20b", v.requests()[0].uri)
+}
+
+type pricerFunc func(*http.Request) (budget.Quote, error)
+
+func (f pricerFunc) Quote(r *http.Request) (budget.Quote, error) { return f(r) }

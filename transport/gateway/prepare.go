@@ -12,7 +12,7 @@ import (
 // our credential, and nothing that is for us or that tells where the call came from.
 func (c *call) prepare() *refusal {
 	c.req.Header = c.in.Header.Clone()
-	escaped := c.up.prefix + c.escaped
+	escaped := c.escaped // below the upstream's own path, which no price and no rule knows
 	path, err := url.PathUnescape(escaped)
 	if err != nil {
 		return badPath("the path is not encoded well")
