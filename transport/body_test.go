@@ -442,6 +442,8 @@ func TestPeekedBodiesAreGivenBackByteForByte(t *testing.T) {
 		{"throttled", "", `{"status":"OVER_LIMIT"}`, 2},
 		{"throttled and long", "", `{"status":"OVER_LIMIT"}` + long, 2},
 		{"gzip", "Content-Encoding: gzip", zipped.String(), 2},
+		{"x-gzip", "Content-Encoding: X-GZIP", zipped.String(), 2},
+		{"events", "Content-Type: Text/Event-Stream", `{"status":"OVER_LIMIT"}`, 1},
 		{"not really gzip", "Content-Encoding: gzip", "OVER_LIMIT", 2},
 		{"html", "Content-Type: text/html", "<html>\x00\xff", 1},
 	} {

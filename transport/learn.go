@@ -20,7 +20,7 @@ func (c *call) learn(a *attempt) {
 	switch {
 	case r.Wall:
 		c.emit(&Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
-		if until := c.wallEnd(r); !until.IsZero() {
+		if until := c.wallEnd(r); known && !until.IsZero() {
 			c.cap(throttle.Cap{Key: key, Until: until, Cause: throttle.CauseThrottled})
 		}
 	case r.Throttled:
@@ -43,7 +43,7 @@ func (c *call) wallEnd(r *dialect.Reading) time.Time {
 	if at := hintedAt(r, c.now); !at.IsZero() {
 		return at
 	}
-	if at := resetAt(r.Window, c.now); !at.IsZero() {
+	if at := resetAt(r.Window, c.now); !at.IsZero() && !hasLeft(r.Window) {
 		return at
 	}
 	switch {
@@ -62,7 +62,7 @@ func (c *call) throttled(a *attempt, key string) {
 	r := &a.reading
 	slow := false
 	until := hintedAt(r, c.now)
-	if until.IsZero() && !(r.Window.Known&dialect.HasRemaining != 0 && r.Window.Remaining > 0) {
+	if until.IsZero() && !hasLeft(r.Window) {
 		until = resetAt(r.Window, c.now)
 	}
 	if !until.IsZero() {
@@ -94,6 +94,10 @@ func resetAt(w dialect.Window, now time.Time) time.Time {
 	}
 	return now.Add(w.Reset)
 }
+
+// hasLeft reports whether the answer says that something is left of the window: then it
+// is not the window that refused the call.
+func hasLeft(w dialect.Window) bool { return w.Known&dialect.HasRemaining != 0 && w.Remaining > 0 }
 
 // learnWindows caps the scope by what a good answer says is left.
 func (c *call) learnWindows(a *attempt, key string) {

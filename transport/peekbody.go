@@ -21,7 +21,7 @@ const (
 // peekBody reads a prefix of the body and gives it back to the response byte for byte.
 // It returns what came of the prefix in time, decoded. Event streams are left alone.
 func peekBody(ctx context.Context, resp *http.Response) []byte {
-	if resp.Body == http.NoBody || strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	if resp.Body == http.NoBody || strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/event-stream") {
 		return nil
 	}
 	p := prefetch(resp.Body, peekLimit)
@@ -32,7 +32,9 @@ func peekBody(ctx context.Context, resp *http.Response) []byte {
 	}
 	prefix, _ := p.wait(end)
 	resp.Body = p
-	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
+	switch strings.ToLower(resp.Header.Get("Content-Encoding")) {
+	case "gzip", "x-gzip": // RFC 9110 section 8.4.1.3: the same
+	default:
 		return prefix
 	}
 	z, err := gzip.NewReader(bytes.NewReader(prefix))

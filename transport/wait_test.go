@@ -287,3 +287,48 @@ func TestMonitorNeverWaitsAndNeverRefuses(t *testing.T) {
 		require.Equal(t, map[transport.Reason]int{transport.ReasonRate: 3, transport.ReasonExhausted: 2}, reasons)
 	})
 }
+
+// What is wrong with one call, or with the balance, says nothing of the window told beside
+// it, which may be a day's.
+func TestAWallBesideAWindowThatHasRoomClosesNoGate(t *testing.T) {
+	const room = "X-RateLimit-Limit-Requests: 10000\nX-RateLimit-Remaining-Requests: 9999\nX-RateLimit-Reset-Requests: 7h12m0s"
+	for name, body := range map[string]string{
+		"balance":   `{"error":{"code":"insufficient_quota","type":"insufficient_quota"}}`,
+		"too large": `{"error":{"message":"Request too large for gpt-4: Limit 10000, Requested 12000.","type":"tokens","code":"rate_limit_exceeded"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, answers(t, answer{status: 429, header: room, body: body}, answer{status: 200}),
+					func(_ *transport.Config, p *transport.Provider) { p.Dialect = dialect.For("OpenAI") })
+				resp, err := w.post("x")
+				require.NoError(t, err)
+				require.Equal(t, body, read(t, resp))
+				resp, err = w.post("y")
+				require.NoError(t, err)
+				require.Equal(t, 200, resp.StatusCode)
+				require.Equal(t, []time.Duration{0, 0}, w.base.at())
+				w.books("1", "0", "0")
+			})
+		})
+	}
+}
+
+// A refusal in XML under status 200 is one like any other.
+func TestRefusalsInXMLAreRead(t *testing.T) {
+	for vendor, body := range map[string]string{
+		"Google Maps": "<?xml version=\"1.0\"?>\n<GeocodeResponse>\n <status>OVER_QUERY_LIMIT</status>\n</GeocodeResponse>",
+		"Vonage SMS":  `<mt-submission-response><messages count="1"><message><status>1</status><errorText>please wait [ 978 ] and retry</errorText></message></messages></mt-submission-response>`,
+	} {
+		t.Run(vendor, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, answers(t, answer{status: 200, header: "Content-Type: text/xml", body: body}, answer{status: 200, body: "ok"}),
+					func(_ *transport.Config, p *transport.Provider) { p.Dialect = dialect.For(vendor) })
+				resp, err := w.post("x")
+				require.NoError(t, err)
+				require.Equal(t, "ok", read(t, resp))
+				require.Len(t, w.base.at(), 2)
+				w.books("1", "0", "0")
+			})
+		})
+	}
+}

@@ -18,7 +18,7 @@ func metering(resp *http.Response, e *events, cost func() (budget.Amount, bool))
 	switch encoding := resp.Header.Get("Content-Encoding"); {
 	case encoding == "" || strings.EqualFold(encoding, "identity"):
 		return e, func() (budget.Amount, bool) { e.finish(); return cost() }
-	case strings.EqualFold(encoding, "gzip"):
+	case strings.EqualFold(encoding, "gzip"), strings.EqualFold(encoding, "x-gzip"):
 		p := new(packed)
 		return p, func() (budget.Amount, bool) {
 			whole := p.unpack(e)

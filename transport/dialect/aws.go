@@ -63,7 +63,7 @@ func readAWS(r Reading, a Answer) Reading {
 	r.awsCode(code, "body")
 	if r.Throttled { // the text alone tells the day's quota from the rate
 		switch text := lowerASCII(message); {
-		case strings.Contains(text, "daily"):
+		case period(text) == "daily":
 			r.quota("daily", "body")
 		case strings.Contains(text, "sending rate"):
 			r.Policy = "rate"

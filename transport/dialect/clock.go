@@ -96,18 +96,33 @@ func (c *clock) text(s string) (time.Duration, bool) {
 	if len(s) < 2 || len(s) > maxText {
 		return 0, false
 	}
-	if isDigit(s[0]) && strings.IndexByte("smh", s[len(s)-1]) >= 0 {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return 0, false
-		}
-		return bounded(d)
+	if isDigit(s[0]) && strings.IndexByte("smhd", s[len(s)-1]) >= 0 {
+		return parseDuration(s)
 	}
 	t, ok := parseInstant(s, c.now)
 	if !ok {
 		return 0, false
 	}
 	return bounded(c.until(t))
+}
+
+// parseDuration reads "6m0s", and "1d2h" as well.
+func parseDuration(s string) (time.Duration, bool) {
+	var days time.Duration
+	if n, rest, ok := strings.Cut(s, "d"); ok {
+		count, ok := digits(n)
+		if days, s = time.Duration(count)*24*time.Hour, rest; !ok {
+			return 0, false
+		}
+	}
+	if s == "" {
+		return bounded(days)
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d > longest {
+		return 0, false
+	}
+	return bounded(days + d)
 }
 
 // guess reads a number whose unit nobody declared; see [Auto].

@@ -39,9 +39,10 @@ func parseInstant(s string, now time.Time) (instant, bool) {
 			return t, true
 		}
 	}
-	if len(s) < len("2006-01-02T15:04Z") || s[4] != '-' || s[10] != 'T' {
+	if len(s) < len("2006-01-02T15:04Z") || s[4] != '-' || s[10]|0x20 != 't' {
 		return parseDate(s, now)
 	}
+	s = strings.ToUpper(s) // RFC 3339 section 5.6 allows "t" and "z"
 	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return instantOf(t), true

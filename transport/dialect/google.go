@@ -1,6 +1,8 @@
 package dialect
 
 import (
+	"bytes"
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -30,10 +32,12 @@ func billedGemini(status int) Billed {
 
 // googleBody is what a body of Google says.
 type googleBody struct {
-	status, message         string // of the map services
-	code, text              string // of google.rpc
-	reason, delay, quota    string
-	quotaValue              string
+	status, message   string // of the map services
+	code, text        string // of google.rpc
+	reason, delay     string
+	quota, quotaValue string
+	// limit, limitValue are the same of google.rpc.ErrorInfo.
+	limit, limitValue       string
 	elements, usage, perDay bool
 }
 
@@ -43,7 +47,7 @@ func scanGoogle(body []byte) (g googleBody) {
 			*s = v.text()
 		}
 	}
-	for path, v := range leaves(body) {
+	for path, v := range scalars(body, googleXML) {
 		switch string(path) {
 		case "status":
 			keep(&g.status, v)
@@ -62,14 +66,28 @@ func scanGoogle(body []byte) (g googleBody) {
 			keep(&g.quota, v)
 		case "error.details[].violations[].quotaValue":
 			keep(&g.quotaValue, v)
+		case "error.details[].metadata.quota_limit":
+			keep(&g.limit, v)
+		case "error.details[].metadata.quota_limit_value":
+			keep(&g.limitValue, v)
 		case "rows[].elements[].status":
 			g.elements = true
 		case "usageMetadata.totalTokenCount", "usageMetadata.promptTokenCount":
 			g.usage = true
 		}
 	}
+	if g.quota == "" {
+		g.quota, g.quotaValue = g.limit, g.limitValue
+		g.perDay = strings.Contains(g.limit, "PerDay")
+	}
+	g.reason = strings.TrimSuffix(g.reason, "Unreg") // of those without a key
+	g.elements = g.elements || isXML(body) && bytes.Contains(body, []byte("<element>"))
 	return g
 }
+
+// googleXML is what the map services write for JSON's; the first status is that of the
+// answer.
+var googleXML = map[string]string{"status": "status", "error_message": "error_message"}
 
 func readGoogle(r Reading, a Answer) Reading {
 	g := scanGoogle(a.Body)
@@ -80,8 +98,10 @@ func readGoogle(r Reading, a Answer) Reading {
 		return r
 	}
 	switch {
-	case g.reason == "dailyLimitExceeded" || g.reason == "quotaExceeded" && period(g.text) == "daily":
+	case g.reason == "dailyLimitExceeded":
 		r.quota("daily", "body")
+	case g.reason == "quotaExceeded": // unlike a rate it does not come back in seconds
+		r.quota(cmp.Or(period(g.text), "quota"), "body")
 	case g.code == "RESOURCE_EXHAUSTED", g.reason == "rateLimitExceeded", g.reason == "userRateLimitExceeded":
 		r.throttle("body")
 	case a.Status == http.StatusServiceUnavailable && g.code == "UNAVAILABLE": // overloaded

@@ -72,6 +72,9 @@ func readOpenAI(r Reading, a Answer) Reading {
 	case a.Status == http.StatusServiceUnavailable && (kind != "" || message != ""): // overloaded
 		r.throttle("body")
 	}
+	if r.Throttled && strings.HasPrefix(message, "Request too large") { // for the whole limit
+		r.wall(word(kind), "body")
+	}
 	if r.Throttled {
 		c := &clock{h: a.Header, now: a.Now}
 		r.hint(c.waitIn(message, time.Second, "try again in", "retry after"))
@@ -102,7 +105,8 @@ func readAnthropic(r Reading, a Answer) Reading {
 		}
 	}
 	switch {
-	case kind == "billing_error", strings.Contains(message, "credit balance is too low"):
+	case kind == "billing_error", strings.Contains(message, "credit balance is too low"),
+		strings.Contains(message, "reached your specified api usage limits"):
 		r.wall("balance", "body")
 	case a.Status == http.StatusTooManyRequests && !r.Hinted && r.Window.Known == 0 && strings.Contains(message, "spend"):
 		r.wall("balance", "body")

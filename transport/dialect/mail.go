@@ -5,14 +5,16 @@ import "strings"
 // mail are the vendors of email.
 var mail = []vendor{
 	// SendGrid API reference, rate limits; one window for each endpoint
-	{name: "SendGrid", form: EpochSeconds, windows: xRateLimit, refIn: "X-Message-Id"},
+	{name: "SendGrid", form: EpochSeconds, windows: xRateLimit, refIn: "X-Message-Id", peek: refusals,
+		body: balanceCode("errors[].message", "Maximum credits exceeded")},
 	// mailgun-go errors.go: the reset is a float
 	{name: "Mailgun", form: EpochSeconds, windows: xRateLimit, peek: refusals, body: waitAt("retry-seconds")},
-	{name: "Postmark", peek: answers, body: readPostmark},
+	{name: "Postmark", peek: refusals | answers, body: readPostmark},
 	// https://resend.com/docs/api-reference/rate-limit
 	{name: "Resend", form: DeltaSeconds, windows: rateLimit, peek: refusals, body: readResend},
 	{name: "Brevo", also: []string{"sendinblue"}, form: DeltaSeconds,
-		windows: []family{{limit: "X-Sib-Ratelimit-Limit", remaining: "X-Sib-Ratelimit-Remaining", reset: "X-Sib-Ratelimit-Reset"}}},
+		windows: []family{{limit: "X-Sib-Ratelimit-Limit", remaining: "X-Sib-Ratelimit-Remaining", reset: "X-Sib-Ratelimit-Reset"}},
+		peek:    refusals, body: balanceCode("code", "not_enough_credits")},
 	// https://emailit.com/docs/kb/429-rate-limit-exceeded.md; the day is UTC
 	{name: "Emailit", peek: refusals, body: readEmailit},
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,14 +15,14 @@ var messaging = []vendor{
 	{name: "Vonage SMS", also: []string{"vonage", "nexmo", "nexmosms"}, peek: refusals | answers, body: readVonageSMS},
 	// https://developer.vonage.com/api-errors/messages
 	{name: "Vonage Messages", peek: refusals | answers, ref: "message_uuid", body: readVonageMessages},
-	{name: "Bird", also: []string{"messagebird", "birdmessagebird"}, peek: answers, ref: "id"},
+	{name: "Bird", also: []string{"messagebird", "birdmessagebird"}, peek: refusals | answers, ref: "id", body: balanceCode("errors[].code", "25")},
 	// https://developers.sinch.com errors registry; a balance of zero is a 402
 	{name: "Sinch", peek: answers, ref: "id"},
 	{name: "Plivo", peek: answers, body: readPlivo},
 	// https://developers.telnyx.com/development/api-fundamentals/reliability/rate-limiting
 	{name: "Telnyx", form: DeltaSeconds, windows: xRateLimit, peek: refusals | answers, ref: "data.id", body: readTelnyx},
 	// https://www.infobip.com/docs/developer-resources/api-fundamentals/rate-limits-and-throttling
-	{name: "Infobip", peek: answers, ref: "messages[].messageId"},
+	{name: "Infobip", peek: answers, ref: "messages[].messageId", body: readInfobip},
 	{name: "ClickSend", peek: answers, body: readClickSend},
 	{name: "Africa's Talking", peek: answers, body: readAfricasTalking},
 	// http://dev.bandwidth.com/v2-messaging/errors/tooManyReq.html
@@ -51,6 +52,17 @@ func policyAt(path string) func(Reading, Answer) Reading {
 	}
 }
 
+// balanceCode returns a reader of a refusal that has one of the codes at path if there is no
+// money left.
+func balanceCode(path string, codes ...string) func(Reading, Answer) Reading {
+	return func(r Reading, a Answer) Reading {
+		if a.Status >= 400 && slices.Contains(codes, find(a.Body, path)) {
+			r.wall("balance", "body")
+		}
+		return r
+	}
+}
+
 // tally counts the parts of a call that has several.
 type tally struct{ taken, throttled, unpaid, other int }
 
@@ -66,9 +78,13 @@ func (t tally) judge(r *Reading, policy string) {
 	r.Partial = t.taken > 0 && t.throttled+t.unpaid+t.other > 0
 }
 
+// twilioXML is what the elements of its XML, which it sends unless the path ends in
+// ".json", are in its JSON.
+var twilioXML = map[string]string{"Sid": "sid", "Code": "code", "Status": "status", "ErrorCode": "error_code"}
+
 func readTwilio(r Reading, a Answer) Reading {
 	var code, failure, status string
-	for path, v := range leaves(a.Body) {
+	for path, v := range scalars(a.Body, twilioXML) {
 		switch string(path) {
 		case "sid":
 			r.Ref = id(v.text())
@@ -88,6 +104,9 @@ func readTwilio(r Reading, a Answer) Reading {
 	case "20429": // calls at once, of the whole account
 		r.throttle("body")
 		r.Policy, r.Scope = "concurrency", Whole
+	case "60202", "60203": // the checks of one code, the codes to one number
+		r.throttle("body")
+		r.Scope = "object"
 	case "31429", "60207", "60212", "63017": // voice, verify, verify, 2000 messages per second
 		r.throttle("body")
 	}
@@ -110,10 +129,13 @@ func billedTwilio(status, failure string) Billed {
 	}
 }
 
+var vonageXML = map[string]string{"status": "messages[].status", "errorText": "messages[].error-text",
+	"messageId": "messages[].message-id", "messagePrice": "messages[].message-price"}
+
 func readVonageSMS(r Reading, a Answer) Reading {
 	var t tally
 	policy, text := "", ""
-	for path, v := range leaves(a.Body) {
+	for path, v := range scalars(a.Body, vonageXML) {
 		switch string(path) {
 		case "messages[].status":
 			switch v.text() {
@@ -193,8 +215,11 @@ func readTelnyx(r Reading, a Answer) Reading {
 	for path, v := range leaves(a.Body) {
 		switch string(path) {
 		case "errors[].code":
-			if v.text() == "10011" {
+			switch v.text() {
+			case "10011":
 				r.throttle("body")
+			case "20100": // insufficient funds
+				r.wall("balance", "body")
 			}
 		case "data.cost.amount":
 			if n, ok := parseNumber(v.text()); ok && n != (number{}) {
@@ -202,6 +227,27 @@ func readTelnyx(r Reading, a Answer) Reading {
 			}
 		}
 	}
+	return r
+}
+
+// readInfobip reads the states of the messages: groups PENDING and so on, or REJECTED.
+// https://www.infobip.com/docs/essentials/response-status-and-error-codes
+func readInfobip(r Reading, a Answer) Reading {
+	var t tally
+	for path, v := range leaves(a.Body) {
+		if string(path) != "messages[].status.name" {
+			continue
+		}
+		switch name := v.text(); {
+		case name == "REJECTED_NOT_ENOUGH_CREDITS":
+			t.unpaid++
+		case strings.HasPrefix(name, "REJECTED_"):
+			t.other++
+		default:
+			t.taken++
+		}
+	}
+	t.judge(&r, "")
 	return r
 }
 
@@ -235,10 +281,14 @@ func readClickSend(r Reading, a Answer) Reading {
 	return r
 }
 
+// africasTalkingXML: it sends XML unless it is asked for JSON.
+var africasTalkingXML = map[string]string{"statusCode": "SMSMessageData.Recipients[].statusCode",
+	"messageId": "SMSMessageData.Recipients[].messageId", "cost": "SMSMessageData.Recipients[].cost"}
+
 // readAfricasTalking reads the codes of the recipients: up to 102 taken, 405 no balance.
 func readAfricasTalking(r Reading, a Answer) Reading {
 	var t tally
-	for path, v := range leaves(a.Body) {
+	for path, v := range scalars(a.Body, africasTalkingXML) {
 		switch string(path) {
 		case "SMSMessageData.Recipients[].statusCode":
 			switch v.text() {

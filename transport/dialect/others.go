@@ -26,6 +26,8 @@ var others = []vendor{
 	{name: "Crossref", windows: xRateLimitAlt},
 	{name: "Oracle", refusal: oracleWaits},
 	{name: "Unkey", peek: refusals | answers, body: readUnkey},
+	// https://core.telegram.org/bots/api#responseparameters
+	{name: "Telegram", peek: refusals, body: waitAt("parameters.retry_after")},
 	{name: "Sendbird", peek: refusals, body: waitAt("retry_after")},
 	{name: "Marketo", peek: answers, body: readMarketo},
 	{name: "Toggl", form: DeltaSeconds, limits: []int{402}, windows: []family{{remaining: "X-Toggl-Quota-Remaining", reset: "X-Toggl-Quota-Resets-In"}}},

@@ -14,7 +14,8 @@ var saas = []vendor{
 	{name: "Shopify REST", headers: shopifyCalls},
 	{name: "Shopify", also: []string{"shopifygraphql"}, peek: refusals | answers, headers: shopifyCalls, body: readShopify},
 	// https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
-	{name: "GitHub", form: EpochSeconds, windows: xRateLimit, peek: refusals, nameIn: "X-Ratelimit-Resource", refusal: gitHubRefusal, body: readGitHub, keeps: true},
+	{name: "GitHub", form: EpochSeconds, windows: xRateLimit, peek: refusals | answers, when: isGraphQL, nameIn: "X-Ratelimit-Resource",
+		refusal: gitHubRefusal, body: readGitHub, keeps: true},
 	// https://docs.slack.dev/apis/web-api/rate-limits; per method, workspace and app
 	{name: "Slack", peek: answers, body: readSlack},
 	// https://discord.com/developers/docs/topics/rate-limits
@@ -73,6 +74,8 @@ func stripeReason(r Reading, a Answer) Reading {
 // readStripe reads the code. A lock_timeout is a 429 of one object that is busy.
 func readStripe(r Reading, a Answer) Reading {
 	switch code := find(a.Body, "error.code"); {
+	case a.Status == http.StatusPaymentRequired: // a customer's card was declined; no money of ours
+		r.Wall, r.Policy, r.Scope, r.Source = false, "", "", ""
 	case code == "rate_limit":
 		r.throttle("body")
 	case code == "lock_timeout" && r.Throttled:
@@ -132,18 +135,25 @@ func gitHubRefusal(r Reading, a Answer) Reading {
 	return r
 }
 
+// isGraphQL: GitHub refuses a query of GraphQL with a 200.
+func isGraphQL(h http.Header) bool { return first(h, "X-Ratelimit-Resource") == "graphql" }
+
 func readGitHub(r Reading, a Answer) Reading {
 	secondary := false
 	for path, v := range leaves(a.Body) {
 		switch string(path) {
-		case "message":
+		case "errors[].type":
+			if a.Status < 300 && (v.is("RATE_LIMITED") || v.is("RATE_LIMIT")) {
+				r.throttle("body")
+			}
+		case "message", "errors[].message":
 			message := lowerASCII(v.text())
 			secondary = secondary || strings.HasPrefix(message, "you have exceeded a secondary rate limit") || strings.HasPrefix(message, "you have triggered an abuse detection")
 		case "documentation_url":
 			secondary = secondary || v.endsIn("secondary-rate-limits") || v.endsIn("#abuse-rate-limits")
 		}
 	}
-	if secondary && (a.Status == http.StatusForbidden || a.Status == http.StatusTooManyRequests) {
+	if secondary && (a.Status < 300 || a.Status == http.StatusForbidden || a.Status == http.StatusTooManyRequests) {
 		r.throttle("body")
 		r.Policy, r.Scope = "secondary", Whole
 		if !r.Window.Exhausted() {
@@ -176,6 +186,9 @@ func discordScope(r Reading, a Answer) Reading {
 func readDiscord(r Reading, a Answer) Reading {
 	if !r.Throttled {
 		return r
+	}
+	if isXML(a.Body) { // a ban by Cloudflare, of the address
+		r.Scope = Whole
 	}
 	for path, v := range leaves(a.Body) {
 		switch string(path) {

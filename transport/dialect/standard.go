@@ -26,7 +26,13 @@ type Standard struct {
 
 // WantsBody reports whether the answer is a problem document.
 func (s Standard) WantsBody(status int, h http.Header) bool {
-	return status >= 400 && strings.HasPrefix(first(h, "Content-Type"), "application/problem+json")
+	return status >= 400 && isType(h, "application/problem+json")
+}
+
+// isType reports whether the media type begins with mime, in whatever case.
+func isType(h http.Header, mime string) bool {
+	t := trim(first(h, "Content-Type"))
+	return len(t) >= len(mime) && strings.EqualFold(t[:len(mime)], mime)
 }
 
 // Read reads status, headers and a problem document.

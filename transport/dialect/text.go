@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"iter"
 	"strings"
 	"time"
 )
@@ -52,6 +53,8 @@ func unitOf(word string, fallback time.Duration) (unit, times time.Duration) {
 		return time.Second, 60
 	case strings.HasPrefix(word, "hour"):
 		return time.Second, 3600
+	case strings.HasPrefix(word, "day"):
+		return time.Second, 86400
 	default:
 		return fallback, 1
 	}
@@ -96,6 +99,41 @@ func element(body []byte, name string) string {
 		return ""
 	}
 	return string(bytes.TrimSpace(text))
+}
+
+// isXML tells XML from JSON by how it begins.
+func isXML(body []byte) bool {
+	body = bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), " \t\r\n")
+	return len(body) > 0 && body[0] == '<'
+}
+
+// scalars walks the scalars of a body that may be JSON or XML. Of XML these are the
+// elements without children, under the paths that names gives them; others are passed
+// over.
+func scalars(body []byte, names map[string]string) iter.Seq2[[]byte, leaf] {
+	if !isXML(body) {
+		return leaves(body)
+	}
+	return func(yield func([]byte, leaf) bool) {
+		rest := body[:min(len(body), maxBody)]
+		for {
+			_, after, ok := bytes.Cut(rest, []byte{'<'})
+			tag, text, ok2 := bytes.Cut(after, []byte{'>'})
+			if !ok || !ok2 {
+				return
+			}
+			rest = text
+			name, _, _ := bytes.Cut(tag, []byte{' '})
+			path, known := names[string(name)]
+			text, end, _ := bytes.Cut(text, []byte{'<'})
+			if !known || !bytes.HasPrefix(end, append([]byte{'/'}, name...)) {
+				continue
+			}
+			if !yield([]byte(path), leaf{'s', bytes.TrimSpace(text)}) {
+				return
+			}
+		}
+	}
 }
 
 // period names the span of time that a message speaks of, if it does.

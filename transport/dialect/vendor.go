@@ -79,6 +79,9 @@ type vendor struct {
 	limits []int
 	// peek says whose bodies are read.
 	peek peek
+	// when says which good answers may be refusals, for vendors that peek into them. Nil:
+	// all that are text.
+	when func(http.Header) bool
 	// ref is where the body has the vendor's id of what was billed.
 	ref string
 	// refIn is the header that has the id instead, nameIn the one that has the name of
@@ -112,10 +115,10 @@ func (v *vendor) isCalled(alias string) bool {
 func (v *vendor) WantsBody(status int, h http.Header) bool {
 	switch {
 	case status >= 400:
-		return v.peek&refusals != 0 && !strings.HasPrefix(first(h, "Content-Type"), "text/event-stream")
-	case status >= 200 && status < 300 && v.peek&answers != 0:
+		return v.peek&refusals != 0 && !isType(h, "text/event-stream")
+	case status >= 200 && status < 300 && v.peek&answers != 0 && (v.when == nil || v.when(h)):
 		length, _ := parseCount(first(h, "Content-Length"))
-		return speaks(first(h, "Content-Type")) && length <= maxBody
+		return speaks(strings.ToLower(first(h, "Content-Type"))) && length <= maxBody
 	default:
 		return false
 	}
@@ -146,6 +149,7 @@ func (v *vendor) Read(a Answer) (r Reading) {
 	}
 	if a.Status < 300 {
 		r.readRef(v, a)
+		r.lateHint(c, v.hints)
 	}
 	r.finish(c, rejected(a.Status) && !v.keeps)
 	return r
@@ -163,6 +167,16 @@ func (r *Reading) vendorWindows(c *clock, v *vendor, refused bool) {
 	}
 	if v.naming.prefix != "" && (refused || r.Window.Known != 0) {
 		r.named(c, v.naming, v.form, v.windows)
+	}
+}
+
+// lateHint obeys Retry-After beside a good status whose body turned out to refuse.
+func (r *Reading) lateHint(c *clock, hints []hint) {
+	if !r.Throttled {
+		return
+	}
+	if d, ok := c.retryAfter(hints); ok {
+		r.RetryAfter, r.Hinted = max(r.RetryAfter, d), true
 	}
 }
 

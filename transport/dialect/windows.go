@@ -77,7 +77,12 @@ func (w *Window) setReset(c *clock, s string, form Form) {
 	if s == "" {
 		return
 	}
-	if d, ok := c.wait(s, form); ok {
+	d, ok := c.wait(s, form)
+	if !ok { // proxies join lines with commas; what has one of its own was read above
+		s, _, _ = strings.Cut(s, ",")
+		d, ok = c.wait(s, form)
+	}
+	if ok {
 		w.Reset, w.Known = d, w.Known|HasReset
 	}
 }
