@@ -71,10 +71,12 @@ func largest(legs []throttle.Leg) int {
 	return int(min(most, batchMost))
 }
 
-// ask takes a turn from the batch, or asks Redis. Without a turn it says when to come
-// again and why.
+// ask takes a turn from the batch, or asks Redis, and lets the next in line go on. Without
+// a turn it says when to come again and why.
 func (l *Limiter) ask(ctx context.Context, w *wait) (t *taken, until time.Time, why throttle.Reason, err error) {
+	defer func() { <-w.set.asking }() // also if a hook of the client does not come back
 	now := time.Now()
+	w.asked = now
 	l.mu.Lock()
 	t, over := w.set.take(now)
 	f, size := l.present(w), 1
@@ -92,24 +94,25 @@ func (l *Limiter) ask(ctx context.Context, w *wait) (t *taken, until time.Time, 
 	if err != nil {
 		return nil, until, "", err
 	}
-	if !sensible(reply, len(f.legs)) {
+	got, ok := readTurn(reply, len(f.legs), size)
+	if !ok {
 		return nil, until, "", unavailable(errors.New("a reply that makes no sense"))
 	}
-	start, binding := reply[1], reply[3]
-	begin := time.Now().Add(time.Duration(start-reply[2]) * time.Microsecond)
-	switch reply[0] {
-	case 1:
+	begin := now // it starts at once
+	if got.start > got.now {
+		begin = time.Now().Add(time.Duration(got.start-got.now) * time.Microsecond)
+	}
+	switch got.state {
+	case turnLater:
 		return nil, begin, throttle.ReasonRate, nil
-	case 2:
-		l.closeLocal(ctx, f.legs[binding].Key, begin, throttle.CauseThrottled)
+	case turnGate:
+		l.closeLocal(ctx, f.legs[got.binding].Key, begin, throttle.CauseThrottled)
 		return nil, begin, throttle.ReasonGate, nil
 	}
-	grants := reply[4 : 4+len(f.legs)]
-	t = &taken{legs: f.legs, begin: begin, start: start}
-	t.granted(grants)
-	n := int(reply[4+len(grants)]-grants[len(grants)-1]) + 1
-	if n > 1 {
-		b := &batch{taken: *t, left: n - 1, until: begin.Add(batchLasts)}
+	t = &taken{legs: f.legs, begin: begin, start: got.start}
+	t.granted(got.grants)
+	if got.more > 0 {
+		b := &batch{taken: *t, left: int(got.more), until: begin.Add(batchLasts)}
 		b.granted(t.grant)
 		l.mu.Lock()
 		w.set.batch = b
@@ -118,9 +121,39 @@ func (l *Limiter) ask(ctx context.Context, w *wait) (t *taken, until time.Time, 
 	return t, until, "", nil
 }
 
-// sensible reports whether a reply may be that of the script for a turn.
-func sensible(reply []int64, legs int) bool {
-	return len(reply) >= 4 && reply[3] >= 0 && reply[3] < int64(legs) && (reply[0] != 0 || len(reply) == 5+legs)
+// answer is what the script for a turn said.
+type answer struct {
+	state      int64
+	start, now int64   // by the server's clock, in microseconds
+	binding    int64   // the leg that binds
+	grants     []int64 // the count of turns of each leg with the first one
+	more       int64   // turns that were given beside that
+}
+
+// The states of an answer.
+const (
+	turnGiven = iota
+	turnLater // start is when to ask again
+	turnGate  // the same; a gate is closed
+)
+
+// readTurn reads a reply of the script to who asked for a number of turns; ok is false if
+// it cannot be one.
+func readTurn(reply []int64, legs, asked int) (a answer, ok bool) {
+	if len(reply) == 2 && legs == 1 { // of plain.lua
+		first := reply[1] - int64(asked) + 1
+		reply[1] = first
+		return answer{start: reply[0], now: reply[0], grants: reply[1:], more: int64(asked) - 1}, true
+	}
+	if len(reply) < 4 || reply[3] < 0 || reply[3] >= int64(legs) {
+		return a, false
+	}
+	a = answer{state: reply[0], start: reply[1], now: reply[2], binding: reply[3]}
+	if a.state == turnGiven && len(reply) == 5+legs {
+		a.grants = reply[4 : 4+legs]
+		a.more = reply[4+legs] - a.grants[legs-1]
+	}
+	return a, a.state == turnLater || a.state == turnGate || a.grants != nil
 }
 
 // take takes a turn of the batch; over is one that is over and has turns left.

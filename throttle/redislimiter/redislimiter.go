@@ -20,6 +20,7 @@ type wait struct {
 	latest time.Time // when it wants to start at the latest
 	byCtx  bool      // the context's deadline says so
 	queued bool      // OnQueue was called
+	asked  time.Time // when it looked for a turn last
 }
 
 // Wait implements [throttle.Limiter]. The call queues in this process first, by priority,
@@ -53,11 +54,17 @@ func (l *Limiter) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, erro
 	if err != nil {
 		return throttle.Turn{}, l.reason(err, s, a.Legs)
 	}
+	passed := false
+	defer func() { // also if a hook does not come back
+		if !passed {
+			turn.Cancel()
+		}
+	}()
 	t, err := l.shared(ctx, w)
 	if err != nil {
-		turn.Cancel()
 		return throttle.Turn{}, err
 	}
+	passed = true
 	t.local = turn
 	return throttle.NewTurn(l, l.remember(t)), nil
 }
@@ -100,18 +107,28 @@ func (l *Limiter) shared(ctx context.Context, w *wait) (*taken, error) {
 		if t == nil { // it came too early
 			continue
 		}
-		if time.Until(t.begin) <= 0 {
+		if !t.begin.After(w.asked) || time.Until(t.begin) <= 0 {
 			return t, nil
 		}
-		err = l.sleep(ctx, w, t.begin, throttle.ReasonRate, nil)
-		if err == nil && !l.shut(w.ask.Legs) {
+		passed, err := l.await(ctx, w, t)
+		if passed {
 			return t, nil
 		}
-		l.giveBack(t, 1)
 		if err != nil {
 			return nil, err
 		}
 	}
+}
+
+// await waits for the start of a turn, and gives it back if it cannot be used.
+func (l *Limiter) await(ctx context.Context, w *wait, t *taken) (passed bool, err error) {
+	defer func() { // also if a hook does not come back
+		if !passed {
+			l.giveBack(t, 1)
+		}
+	}()
+	err = l.sleep(ctx, w, t.begin, throttle.ReasonRate, nil)
+	return err == nil && !l.shut(w.ask.Legs), err
 }
 
 // next asks for a turn. Of those who need the same scopes one asks at a time, the others
@@ -122,7 +139,6 @@ func (l *Limiter) next(ctx context.Context, w *wait) (*taken, error) {
 	}
 	changed := l.changes()
 	t, until, why, err := l.ask(ctx, w)
-	<-w.set.asking
 	if err != nil || t != nil {
 		return t, err
 	}

@@ -233,7 +233,7 @@ func TestUnusedTurnsOfBatchesComeBack(t *testing.T) {
 	require.Positive(t, left)
 	level := func() int {
 		n, err := client.Eval(t.Context(), `local v = redis.call('GET', KEYS[1])
-			if string.find(v, 'outlay-1', 1, true) == 65 then return ({struct.unpack('<ddd', v)})[3] end
+			if string.find(v, 'outlay-1', 1, true) == 73 then return ({struct.unpack('<ddd', v)})[2] end
 			return cmsgpack.unpack(v)[5][1][6]`, []string{a.scopeKey("p", "p")}).Int()
 		require.NoError(t, err)
 		return n

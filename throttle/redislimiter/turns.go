@@ -46,8 +46,8 @@ func (l *Limiter) CancelTurn(id uint64) {
 	if t == nil {
 		return
 	}
+	defer t.local.Cancel()
 	l.giveBack(t, 1)
-	t.local.Cancel()
 }
 
 // EndTurn implements [throttle.Owner].

@@ -94,10 +94,24 @@ func outlayTurn(b *testing.B, client *redis.Client, rate throttle.Rate) func() {
 	}
 }
 
+// peerRate is the same for redis_rate.
+func peerRate(perSecond int) redis_rate.Limit {
+	return redis_rate.Limit{Rate: perSecond * 24 * 3600, Period: 24 * time.Hour, Burst: 1_000_000_000}
+}
+
+// peerNothing is a rate at which redis_rate has nothing to keep: the turn is over within
+// the precision of its numbers, so that it answers and writes nothing down.
+var peerNothing = redis_rate.Limit{Rate: 1_000_000_000, Burst: 1_000_000_000, Period: time.Second}
+
 // peerTurn returns a function that takes one turn of redis_rate.
-func peerTurn(b *testing.B, client *redis.Client) func() {
+func peerTurn(b *testing.B, client *redis.Client, limit redis_rate.Limit) func() {
 	l := redis_rate.NewLimiter(client)
-	limit := redis_rate.Limit{Rate: 1_000_000_000, Burst: 1_000_000_000, Period: time.Second}
+	b.Cleanup(func() {
+		kept := client.Exists(context.Background(), "rate:twilio-sms").Val() == 1
+		if kept != (limit != peerNothing) {
+			b.Errorf("redis_rate keeps its turns: %v", kept)
+		}
+	})
 	return func() {
 		r, err := l.Allow(b.Context(), "twilio-sms", limit)
 		if err != nil || r.Allowed != 1 {
@@ -115,9 +129,9 @@ func repeat(b *testing.B, do func()) {
 
 // beside takes both from one server, in turn, so that a busy machine slows both alike: x
 // is the median time of a turn of redis_rate by that of one of ours.
-func beside(b *testing.B, rate throttle.Rate, each int) {
+func beside(b *testing.B, rate throttle.Rate, peer redis_rate.Limit, each int) {
 	client := startRedis(b)
-	both := [2]func(){outlayTurn(b, client, rate), peerTurn(b, client)}
+	both := [2]func(){outlayTurn(b, client, rate), peerTurn(b, client, peer)}
 	var took [2][]time.Duration
 	for b.Loop() {
 		for i, do := range both {
@@ -152,10 +166,12 @@ func roundTrip(b *testing.B) {
 func BenchmarkRedis(b *testing.B) {
 	b.Run("floor", roundTrip)
 	b.Run("outlay_single", func(b *testing.B) { repeat(b, outlayTurn(b, startRedis(b), turns(50))) })
-	b.Run("redis_rate", func(b *testing.B) { repeat(b, peerTurn(b, startRedis(b))) })
+	b.Run("redis_rate", func(b *testing.B) { repeat(b, peerTurn(b, startRedis(b), peerRate(50))) })
+	b.Run("redis_rate_nothing", func(b *testing.B) { repeat(b, peerTurn(b, startRedis(b), peerNothing)) })
 	b.Run("outlay_batch50", func(b *testing.B) { repeat(b, outlayTurn(b, startRedis(b), turns(1000))) })
-	b.Run("beside_single", func(b *testing.B) { beside(b, turns(50), 1) })
-	b.Run("beside_batch50", func(b *testing.B) { beside(b, turns(1000), 50) })
+	b.Run("beside_single", func(b *testing.B) { beside(b, turns(50), peerRate(50), 1) })
+	b.Run("beside_single_nothing", func(b *testing.B) { beside(b, turns(50), peerNothing, 1) })
+	b.Run("beside_batch50", func(b *testing.B) { beside(b, turns(1000), peerRate(1000), 50) })
 	for _, open := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprintf("outlay_hold_resolve/open=%d", open), func(b *testing.B) { holdAndResolve(b, open) })
 	}

@@ -13,8 +13,8 @@ local ID, TURNS, PER, BURST, STRICT, LEVEL, AT, NEXT, PACED, INSIDE = 1, 2, 3, 4
 local function load(key)
   local raw = redis.call('GET', key)
   local s = {MAGIC, 0, 0, 0, {}}
-  if raw and string.sub(raw, 65, 64 + #MAGIC) == MAGIC then -- of plain.lua
-    local n, drained, level, at, _, turns, per, full = struct.unpack('<dddddddd', raw)
+  if raw and string.sub(raw, 73, 72 + #MAGIC) == MAGIC then -- of plain.lua
+    local n, level, at, _, drained, _, turns, per, full = struct.unpack('<ddddddddd', raw)
     s = {MAGIC, n, at, drained, {{string.match(raw, '%S+$'), turns, per, full / ONE, 0, level, at, 0, 0, 0}}}
   elseif raw then
     s = cmsgpack.unpack(raw)
@@ -150,14 +150,15 @@ local function save(s, legs, weight)
     if r[BURST] > 0 then last = max(last, due(s, r[TURNS], r[PER], max(NOW, r[AT]), max(0, r[BURST] * ONE - r[LEVEL]))) end
     if r[STRICT] == 1 then last = max(last, NOW + 2 * r[PER], r[PACED]) end
   end
+  local expires = ceil(last / 1000) + 120000
   if s.gate > 0 or s.cap > 0 or s.slow > 0 or s.asked < #s.rates then
     value = cmsgpack.pack({MAGIC, s.n, NOW, s.drained, s.rates, {s.gate, s.cause, s.cap, s.upto, s.base, s.slow, s.slowed, s.asked}})
   elseif legs and #s.rates == 1 and r[STRICT] == 0 then
-    value = struct.pack('<dddddddd', s.n, s.drained, r[LEVEL], r[AT], weight * ONE, r[TURNS], r[PER], r[BURST] * ONE) .. legs
+    value = struct.pack('<ddddddddd', s.n, r[LEVEL], r[AT], expires, s.drained, weight * ONE, r[TURNS], r[PER], r[BURST] * ONE) .. legs
   else
     value = cmsgpack.pack({MAGIC, s.n, NOW, s.drained, s.rates})
   end
-  redis.call('SET', s.key, value, 'PXAT', string.format('%.0f', ceil(last / 1000) + 60000))
+  redis.call('SET', s.key, value, 'PXAT', string.format('%.0f', expires))
 end
 
 -- A strict window of more than 1,024 turns counts them in groups, each of which leaves

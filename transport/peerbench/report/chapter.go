@@ -98,7 +98,8 @@ var parts = []part{
 	{"the same, each of 64 callers", "Durable/64/outlay", [][2]string{
 		{"bbolt Update", "Durable/64/bbolt_update"}, {"bbolt Batch", "Durable/64/bbolt_batch"}, {"one fdatasync for all who wait", "Durable/64/fsync"},
 	}, figures.cost},
-	{"a turn through Redis, each asked for alone", "Redis/outlay_single", [][2]string{{"redis_rate", "Redis/redis_rate"}, {"a script that does nothing", "Redis/floor"}}, figures.cost},
+	{"a turn through Redis, each asked for alone", "Redis/outlay_single", [][2]string{{"redis_rate", "Redis/redis_rate"},
+		{"redis_rate at a rate so high that it writes nothing", "Redis/redis_rate_nothing"}, {"a script that does nothing", "Redis/floor"}}, figures.cost},
 	{"a turn through Redis, 50 taken at once", "Redis/outlay_batch50", [][2]string{{"redis_rate", "Redis/redis_rate"}}, figures.cost},
 	{"a hold and its outcome through Redis, 10 others open", "Redis/outlay_hold_resolve/open=10", [][2]string{
 		{"1,000 open", "Redis/outlay_hold_resolve/open=1000"}, {"100,000 open", "Redis/outlay_hold_resolve/open=100000"},
@@ -174,7 +175,7 @@ var libraries = [][4]string{
 	{"uber ratelimit", "go.uber.org/ratelimit", "MIT", "ten lines: Take, then the base"},
 	{"bbolt", "go.etcd.io/bbolt", "MIT", "defaults; a record and a sum in one transaction"},
 	{"httpsfv", "github.com/dunglas/httpsfv", "BSD-3-Clause", "UnmarshalList"},
-	{"redis_rate", "github.com/go-redis/redis_rate/v10", "BSD-2-Clause", "Allow"},
+	{"redis_rate", "github.com/go-redis/redis_rate/v10", "BSD-2-Clause", "Allow, at the same rate and burst"},
 }
 
 const ours = `a price, a budget that lasts, default retries; IdempotencyHeader where the request has a key, the dialect "google-maps" where the answer is Google's`

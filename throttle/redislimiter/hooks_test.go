@@ -1,0 +1,91 @@
+package redislimiter
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/outlay-go/outlay/throttle"
+)
+
+// What a hook that panics was told of is nobody's: neither its turn nor its slot.
+func TestAHookThatPanicsLeavesNothingBehind(t *testing.T) {
+	client := startServer(t).client(t)
+	rate := throttle.Rate{N: 1, Per: time.Second}
+	for name, c := range map[string]struct {
+		rates  []throttle.Rate
+		others bool // the first turn is another process's
+		gives  bool // a turn is had at the next second
+	}{
+		"a turn that lies ahead":    {rates: []throttle.Rate{rate}, others: true, gives: true},
+		"a turn that cannot be had": {rates: []throttle.Rate{{N: 1, Per: time.Minute, Strict: true}}, others: true},
+		"the queue of this process": {rates: []throttle.Rate{rate}, gives: true},
+		"the queue for a free slot": {gives: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, other := open(t, client), open(t, client)
+			ask := throttle.Ask{Legs: []throttle.Leg{{Key: "hook:" + name, Slots: 1, Rates: c.rates}}, MaxWait: 2 * time.Minute}
+			from := l
+			if c.others {
+				from = other
+			}
+			first, err := from.Wait(t.Context(), ask)
+			require.NoError(t, err)
+			ask.OnQueue = func(throttle.Forecast) { panic("hook") }
+			require.PanicsWithValue(t, "hook", func() { _, _ = l.Wait(t.Context(), ask) })
+			first.Done()
+			stats := l.Stats(ask.Legs[0].Key)
+			require.Zero(t, stats.Queue)
+			require.Zero(t, stats.Scopes[0].InUse)
+			if !c.gives {
+				return
+			}
+			ask.OnQueue = nil
+			begin := time.Now()
+			turn, err := l.Wait(t.Context(), ask)
+			require.NoError(t, err)
+			turn.Done()
+			require.Less(t, time.Since(begin), 1500*time.Millisecond, "its turn was given back")
+		})
+	}
+}
+
+// boomHook is a hook of a client that panics once.
+type boomHook struct{ armed atomic.Bool }
+
+func (h *boomHook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (h *boomHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.armed.CompareAndSwap(true, false) {
+			panic("client")
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h *boomHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func TestAClientsHookThatPanicsKeepsNobodyUp(t *testing.T) {
+	s := startServer(t)
+	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true}) // so that its hooks see our commands
+	defer client.Close()
+	hook := new(boomHook)
+	client.AddHook(hook)
+	l := open(t, client)
+	ask := throttle.Ask{Legs: []throttle.Leg{{Key: "p", Slots: 1}}, MaxWait: 5 * time.Second}
+	hook.armed.Store(true)
+	require.PanicsWithValue(t, "client", func() { _, _ = l.Wait(t.Context(), ask) })
+	turn, err := l.Wait(t.Context(), ask)
+	require.NoError(t, err)
+	turn.Done()
+}
