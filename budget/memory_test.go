@@ -276,3 +276,28 @@ func TestMemoryHasOneKey(t *testing.T) {
 	require.Equal(t, a.Key(), a.Key())
 	require.NotEqual(t, a.Key(), b.Key())
 }
+
+func TestAdmitsSaysWhatHoldWouldAndTakesNothing(t *testing.T) {
+	m, ctx := new(budget.Memory), t.Context()
+	day, calls := budget.PerDay(2*budget.Unit), budget.Budget{Name: "calls", Limit: 2 * budget.Unit, Unit: budget.Calls, Every: budget.Rolling(time.Hour)}
+	day.Name = "day"
+	hold := func(seq uint64) budget.Hold {
+		return budget.Hold{ID: budget.HoldID{Boot: 1, Seq: seq}, Provider: "api", Legs: []budget.Leg{{Budget: day, Amount: budget.Unit}, {Budget: calls, Amount: budget.Unit}}}
+	}
+	for range 5 {
+		require.NoError(t, m.Admits(hold(9)))
+	}
+	for seq := range uint64(2) {
+		_, err := m.Hold(ctx, hold(seq))
+		require.NoError(t, err)
+	}
+	_, want := m.Hold(ctx, hold(9))
+	require.Error(t, want)
+	require.Equal(t, want, m.Admits(hold(9)))
+	require.NoError(t, m.Freeze(ctx, budget.Target{Provider: "api"}, budget.By{Who: "test"}))
+	_, want = m.Hold(ctx, hold(9))
+	require.Equal(t, want, m.Admits(hold(9)))
+	totals, err := m.Totals(ctx, time.Now(), day)
+	require.NoError(t, err)
+	require.Equal(t, 2, totals[0].OpenHolds)
+}

@@ -93,26 +93,34 @@ func (b *Bucket) Wait(ctx context.Context, a Ask) (Turn, error) {
 		return Turn{b, id}, nil
 	}
 	b.mu.Unlock()
-	if a.OnQueue != nil {
-		b.tell(a.OnQueue, f, w)
+	if a.OnQueue != nil || a.Still != nil {
+		if err := b.tell(&a, f, w); err != nil {
+			return Turn{}, err
+		}
 	}
 	return b.await(ctx, w)
 }
 
-// tell calls the hook of one who waits. If the hook does not come back, nobody will take
-// the turn.
-func (b *Bucket) tell(onQueue func(Forecast), f Forecast, w *waiter) {
-	back := false
+// tell calls the hooks of one who waits. If they do not come back, or with an error, nobody
+// will take the turn.
+func (b *Bucket) tell(a *Ask, f Forecast, w *waiter) (err error) {
+	stays := false
 	defer func() {
-		if !back {
+		if !stays {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.giveUp(w)
 			b.recycle(w)
 		}
 	}()
-	onQueue(f)
-	back = true
+	if a.OnQueue != nil {
+		a.OnQueue(f)
+	}
+	if a.Still != nil {
+		err = a.Still()
+	}
+	stays = err == nil
+	return err
 }
 
 // giveUp takes a waiter out of the queue, or gives the turn back that it was granted in

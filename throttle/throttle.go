@@ -97,6 +97,10 @@ type Ask struct {
 	// OnQueue, if set, is called once, on the caller's goroutine and under no lock,
 	// when the turn cannot be had at once and the caller begins to wait.
 	OnQueue func(Forecast)
+	// Still, if set, is asked once, after OnQueue and like it: with an error the caller
+	// leaves the queue, which costs no turn, and Wait returns that error. It spares a
+	// wait whose end is known, such as that for a turn that no budget can pay for.
+	Still func() error
 }
 
 // Forecast is what a waiter may expect if nobody overtakes it.

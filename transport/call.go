@@ -76,16 +76,18 @@ func (t *Transport) newCall(p *provider, req *http.Request) *call {
 
 // scratch is the memory of one call, used again when nothing needs it any more: Base,
 // the ledger and net/http's goroutines are never given a pointer into it, and a body that
-// still needs the call gives it back when it ends. The limiter has queue only
-// while it is asked.
+// still needs the call gives it back when it ends. The limiter has queue and
+// still only while it is asked.
 type scratch struct {
 	call  call
 	queue func(throttle.Forecast)
+	still func() error
 }
 
 func newScratch() any {
 	s := new(scratch)
 	s.queue = func(f throttle.Forecast) { s.call.queued(f) }
+	s.still = func() error { return s.call.unpaid() }
 	return s
 }
 

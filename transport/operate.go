@@ -46,7 +46,7 @@ func (t *Transport) swap(c Config) error {
 	}
 	tuner, _ := t.limiter.(throttle.Tuner)
 	for _, p := range set.providers {
-		p.state.exhausted.last.Store(nil) // limits may be higher
+		p.state.forgetBooks() // limits may be higher
 		if tuner != nil {
 			// Validated already; what a store does not hear now, the next call tells it.
 			_ = tuner.Set(throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight})
@@ -81,7 +81,7 @@ func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amou
 		return err
 	}
 	for _, p := range t.setup.Load().providers {
-		p.state.exhausted.last.Store(nil)
+		p.state.forgetBooks()
 	}
 	e := Event{Kind: KindChanged, Time: time.Now().UTC(), Action: "limit", Actor: by.Who, To: limit.String()}
 	for _, b := range t.setup.Load().budgets() {
@@ -135,6 +135,7 @@ func (t *Transport) operate(ctx context.Context, provider, action string, by bud
 		return err
 	}
 	p.state.frozen.checked.Store(0)
+	p.state.looks.forget()
 	t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: action, Actor: by.Who, Provider: provider})
 	return nil
 }

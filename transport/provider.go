@@ -42,6 +42,7 @@ type provider struct {
 // providerState outlives a change of the configuration.
 type providerState struct {
 	exhausted exhausted
+	looks     looks
 	share     retryShare
 	backoffs  scopeBackoffs
 	keys      seenKeys

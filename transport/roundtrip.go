@@ -84,7 +84,8 @@ func (c *call) price() error {
 }
 
 // peek refuses what the ledger refused a moment ago, without asking it again: a hot
-// loop on an exhausted budget must cost nothing.
+// loop on an exhausted budget must cost nothing. Whether it would refuse now is asked
+// when the call would have to wait (see unpaid).
 func (c *call) peek() error {
 	if c.p.Monitor || len(c.budgets) == 0 {
 		return nil
@@ -99,7 +100,7 @@ func (c *call) wait() error {
 	c.limits()
 	turn, err := c.t.limiter.Wait(c.ctx, throttle.Ask{
 		Legs: c.legs, Priority: c.priority, Tenant: c.tenant,
-		MaxWait: c.mayWait(), OnQueue: c.scratch.queue,
+		MaxWait: c.mayWait(), OnQueue: c.scratch.queue, Still: c.scratch.still,
 	})
 	c.retune()
 	if c.queuedUp || err != nil {
@@ -111,6 +112,7 @@ func (c *call) wait() error {
 		err = c.ctx.Err() // the caller left; the limiter need not be at fault
 	}
 	c.t.limiterHealth.note(c, "wait", err)
+	err = c.lasting(err)
 	if err != nil && c.p.Monitor && !isContextEnd(err) {
 		c.wouldRefuse(err)
 		err = nil

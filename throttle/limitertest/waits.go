@@ -122,6 +122,31 @@ var waitChecks = []check{
 		}
 		return nil
 	}},
+	{"who is of no use any more leaves the queue, and the rate to the others", func(c *trial) error {
+		a := throttle.Ask{Legs: []throttle.Leg{c.leg(throttle.PerSecond(5))}, MaxWait: time.Minute}
+		asked, gone := 0, errors.New("no use")
+		a.Still = func() error { asked++; return gone }
+		if turn, err := c.Wait(c.ctx, a); err != nil || asked != 0 {
+			return fmt.Errorf("a turn at once: got %w, asked %d times", err, asked)
+		} else {
+			turn.Done()
+		}
+		for range 20 {
+			if _, err := c.Wait(c.ctx, a); !errors.Is(err, gone) {
+				return fmt.Errorf("got %w, want the error of Still", err)
+			}
+		}
+		if asked != 20 {
+			return fmt.Errorf("asked %d times, want 20", asked)
+		}
+		a.Still = func() error { return nil }
+		turn, err := c.Wait(c.ctx, a)
+		turn.Done()
+		if took := c.at(); err == nil && took > promptly {
+			return fmt.Errorf("the next turn came after %v: those who left took some", took)
+		}
+		return err
+	}},
 	{"callers who give up leave the rate to the others", func(c *trial) error {
 		var turns atomic.Int64
 		var wg sync.WaitGroup

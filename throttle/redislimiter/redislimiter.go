@@ -21,6 +21,7 @@ type wait struct {
 	byCtx  bool      // the context's deadline says so
 	queued bool      // OnQueue was called
 	asked  time.Time // when it looked for a turn last
+	still  bool      // Still was asked
 }
 
 // Wait implements [throttle.Limiter]. The call queues in this process first, by priority,
@@ -50,6 +51,9 @@ func (l *Limiter) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, erro
 	mine := a
 	mine.Legs = f.local
 	mine.OnQueue = w.tell
+	if a.Still != nil {
+		mine.Still = w.stays
+	}
 	turn, err := l.local.Wait(ctx, mine)
 	if err != nil {
 		return throttle.Turn{}, l.reason(err, s, a.Legs)
@@ -78,6 +82,15 @@ func (w *wait) tell(f throttle.Forecast) {
 	if w.ask.OnQueue != nil {
 		w.ask.OnQueue(f)
 	}
+}
+
+// stays asks Still, once. It may be asked here although OnQueue was called elsewhere.
+func (w *wait) stays() error {
+	if w.still || w.ask.Still == nil {
+		return nil
+	}
+	w.still = true
+	return w.ask.Still()
 }
 
 // reason puts right why a call was refused: what looks like a gate may be turns that
@@ -178,6 +191,9 @@ func (w *wait) refusal(why throttle.Reason, at time.Time) error {
 func (l *Limiter) sleep(ctx context.Context, w *wait, until time.Time, why throttle.Reason, changed <-chan struct{}) error {
 	d := time.Until(until)
 	w.tell(throttle.Forecast{Start: until, Wait: max(0, d), Cause: why})
+	if err := w.stays(); err != nil {
+		return err
+	}
 	if d > 2*time.Millisecond && why == throttle.ReasonRate {
 		// The next may come a little early, so that its turn is known when this one starts.
 		to := until.Add(-min(d/4, lead))
