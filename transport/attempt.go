@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -75,6 +76,9 @@ func (c *call) outgoing(a *attempt) (*http.Request, error) {
 	}
 	if hasBody(req) && !c.bodyOurs {
 		body, err := c.req.GetBody()
+		if body == nil {
+			err = cmp.Or(err, errNoBody)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -85,6 +89,8 @@ func (c *call) outgoing(a *attempt) (*http.Request, error) {
 	}
 	return req, nil
 }
+
+var errNoBody = errors.New("GetBody gave no body")
 
 func hasBody(req *http.Request) bool { return req.Body != nil && req.Body != http.NoBody }
 

@@ -82,6 +82,21 @@ func TestGetBodyThatFails(t *testing.T) {
 	})
 }
 
+// A GetBody that gives nothing must not make an empty request of a repeat.
+func TestGetBodyThatGivesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 429}), func(_ *transport.Config, p *transport.Provider) {
+			p.Repeat = transport.Repeat{Max: 5, Per: time.Minute}
+		})
+		req := request(t, t.Context(), strings.NewReader("hello"))
+		req.GetBody = func() (io.ReadCloser, error) { return nil, nil }
+		_, err := w.RoundTrip(req)
+		require.ErrorContains(t, err, "GetBody gave no body")
+		require.Len(t, w.base.at(), 1)
+		w.books("0", "0", "0")
+	})
+}
+
 func TestRefusedCallsCloseTheBodyOnce(t *testing.T) {
 	exhausted := limit("0.5")
 	for name, c := range map[string]struct {

@@ -120,7 +120,7 @@ func TestOnlyAKeyWithAValueMakesARetrySafe(t *testing.T) {
 	for _, c := range []struct {
 		key      []string
 		attempts int
-	}{{[]string{}, 1}, {[]string{""}, 1}, {[]string{"k1"}, 2}} {
+	}{{[]string{}, 1}, {[]string{""}, 1}, {[]string{" "}, 1}, {[]string{"k1", "k2"}, 1}, {[]string{"k1"}, 2}} {
 		t.Run(fmt.Sprint(c.key), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, answers(t, answer{err: errReset}, answer{status: 201}),
@@ -131,6 +131,33 @@ func TestOnlyAKeyWithAValueMakesARetrySafe(t *testing.T) {
 				_, _ = w.RoundTrip(req)
 				require.Len(t, w.base.at(), c.attempts)
 				require.Equal(t, c.key, req.Header["Idempotency-Key"])
+			})
+		})
+	}
+}
+
+// Some SDKs write their headers into the map in lower case. A second key of ours beside
+// theirs would be refused, or make the retry a new payment.
+func TestAKeyInAnotherSpellingIsTheKey(t *testing.T) {
+	for _, c := range []struct {
+		header   http.Header
+		attempts int
+	}{
+		{http.Header{"idempotency-key": {"k1"}}, 2},
+		{http.Header{"IDEMPOTENCY-KEY": {"k1"}}, 2},
+		{http.Header{"idempotency-key": {""}}, 1},
+		{http.Header{"idempotency-key": {"k1"}, "Idempotency-Key": {"k2"}}, 1},
+	} {
+		t.Run(fmt.Sprint(c.header), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, answers(t, answer{err: errReset}, answer{status: 201}),
+					func(_ *transport.Config, p *transport.Provider) { p.IdempotencyHeader = "Idempotency-Key" })
+				req, err := http.NewRequestWithContext(t.Context(), "POST", apiURL, strings.NewReader("text"))
+				require.NoError(t, err)
+				req.Header = c.header.Clone()
+				_, _ = w.RoundTrip(req)
+				require.Len(t, w.base.at(), c.attempts)
+				require.Equal(t, c.header, w.base.tries[0].header)
 			})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -259,7 +260,7 @@ func (p *provider) attemptsFor(c *call) (n int, nested bool) {
 		before, _ = strconv.Atoi(v[0])
 	}
 	if name := p.IdempotencyHeader; name != "" && !isSafe(c.req.Method) {
-		switch v, present := c.req.Header[name]; {
+		switch v, present := valuesOf(c.req.Header, name); {
 		case !present:
 			c.key = rand.Text()
 			c.header = c.req.Header.Clone()
@@ -267,8 +268,8 @@ func (p *provider) attemptsFor(c *call) (n int, nested bool) {
 				c.header = http.Header{}
 			}
 			c.header[name] = []string{c.key}
-		case len(v) == 1 && v[0] != "":
-			c.key = v[0]
+		case len(v) == 1 && strings.TrimSpace(v[0]) != "":
+			c.key = strings.TrimSpace(v[0])
 			before = max(before, p.state.keys.seen(shortKey(c.key), c.now))
 		}
 	}
@@ -276,4 +277,19 @@ func (p *provider) attemptsFor(c *call) (n int, nested bool) {
 		return p.Retry.Attempts, false
 	}
 	return max(1, p.Retry.Attempts-before), true
+}
+
+// valuesOf returns the values of a field as they go out: under its canonical name and under
+// any other spelling that a caller wrote into the map.
+func valuesOf(h http.Header, name string) (values []string, present bool) {
+	for key, v := range h {
+		switch {
+		case len(key) != len(name) || !strings.EqualFold(key, name):
+		case !present:
+			values, present = v, true
+		default:
+			values = slices.Concat(values, v)
+		}
+	}
+	return values, present
 }

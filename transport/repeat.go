@@ -137,8 +137,8 @@ func (r *repeats) fingerprint(req *http.Request, rule *Repeat) (sum [16]byte, ok
 			return sum, false // a body that can be read once only is nobody's repeat
 		}
 		body, err := req.GetBody()
-		if err != nil {
-			return sum, false // the price step reports it
+		if err != nil || body == nil {
+			return sum, false // the price step or the send reports it
 		}
 		defer body.Close()
 		_, _ = io.Copy(h, io.LimitReader(body, drainLimit))

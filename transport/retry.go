@@ -204,7 +204,8 @@ func (o *ownBackoff) next() time.Duration {
 type retryShare struct {
 	mu      sync.Mutex // guards all fields
 	slots   [6]struct{ calls, retries int }
-	current int64 // number of the newest slot since the epoch
+	current int64     // number of the newest slot
+	began   time.Time // of slot 0; time is counted from here so that no step of the wall clock matters
 }
 
 const (
@@ -215,7 +216,10 @@ const (
 // advance forgets slots that are older than a minute.
 func (s *retryShare) advance(now time.Time) int {
 	n := int64(len(s.slots))
-	slot := now.UnixNano() / int64(shareSlot)
+	if s.began.IsZero() {
+		s.began = now
+	}
+	slot := max(0, int64(now.Sub(s.began)/shareSlot))
 	for i := max(s.current+1, slot-n+1); i <= slot; i++ {
 		s.slots[i%n] = struct{ calls, retries int }{}
 	}

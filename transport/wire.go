@@ -77,7 +77,7 @@ func hideKey(req *http.Request) {
 		if v, ok := req.Header[name]; ok {
 			h := req.Header.Clone()
 			delete(h, name)
-			h[strings.ToLower(name)] = v
+			h[strings.ToLower(name)] = append(h[strings.ToLower(name)], v...)
 			req.Header = h
 		}
 	}

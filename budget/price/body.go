@@ -23,7 +23,11 @@ func reopen(r *http.Request) (io.ReadCloser, error) {
 	if r.GetBody == nil {
 		return nil, unpriced("the body cannot be read twice")
 	}
-	return r.GetBody()
+	body, err := r.GetBody()
+	if err == nil && body == nil {
+		err = unpriced("GetBody gave no body")
+	}
+	return body, err
 }
 
 // readBody copies the body of r once.

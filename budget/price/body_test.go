@@ -61,6 +61,9 @@ func TestBodyThatCannotBeReadTwiceIsUnpriced(t *testing.T) {
 			_, err := tt.pricer.Quote(r)
 			require.ErrorIs(t, err, budget.ErrUnpriced)
 			require.ErrorContains(t, err, "cannot be read twice")
+			r.GetBody = func() (io.ReadCloser, error) { return nil, nil }
+			_, err = tt.pricer.Quote(r)
+			require.ErrorIs(t, err, budget.ErrUnpriced)
 			_, err = price.PerCall(cent).Quote(r)
 			require.NoError(t, err, "who does not need the body does not ask for it")
 		})

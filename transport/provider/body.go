@@ -24,6 +24,9 @@ func readBody(r *http.Request) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the body cannot be read twice", budget.ErrUnpriced)
 	}
 	body, err := r.GetBody()
+	if err == nil && body == nil {
+		err = fmt.Errorf("%w: GetBody gave no body", budget.ErrUnpriced)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func Field(names ...string) func(*http.Request) string {
 			return ""
 		}
 		body, err := r.GetBody()
-		if err != nil {
+		if err != nil || body == nil {
 			return "" // the price step reports it
 		}
 		defer body.Close()
