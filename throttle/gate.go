@@ -185,7 +185,7 @@ func (b *Bucket) open(s *scope, at, from int64) {
 	}
 	if len(x.windows) == 0 {
 		x.spread.end = at + min((at-from)/spreadShare, maxSpread)
-		x.spread.step(at, x.waiting())
+		x.spread.step(at, x.waiting(), x.patience(at))
 	}
 }
 

@@ -46,6 +46,33 @@ func TestGateWithoutARateSpreadsTheWaiters(t *testing.T) {
 	})
 }
 
+// Who was let into the queue of a gate could start when it opens. The spreading of the
+// waiters must not make anybody late.
+func TestSpreadingMakesNobodyLate(t *testing.T) {
+	for name, within := range map[string][]time.Duration{
+		"alone":                       {10*time.Second + 100*time.Millisecond},
+		"alone, to the instant":       {10 * time.Second},
+		"all":                         {10500 * time.Millisecond, 10500 * time.Millisecond, 10500 * time.Millisecond},
+		"one behind the patient ones": {time.Hour, time.Hour, time.Hour, 10300 * time.Millisecond, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				bubble(t, func(l *lab) {
+					l.gate("p", 10*time.Second)
+					var calls []<-chan result
+					for _, d := range within {
+						calls = append(calls, l.calls(1, l.askWithin(d, leg("p")))...)
+					}
+					for i, at := range l.starts(calls) {
+						require.GreaterOrEqual(t, at, 10*time.Second)
+						require.LessOrEqual(t, at, within[i])
+					}
+				})
+			}
+		})
+	}
+}
+
 func TestOneSendersGateDoesNotStopTheOthers(t *testing.T) {
 	bubble(t, func(l *lab) {
 		sender := func(s string) Ask { return ask(leg("p", PerSecond(10)), leg(s, PerSecond(1))) }

@@ -245,18 +245,31 @@ func (b *Bucket) take(s *scope, weight int, at, now int64) {
 		x.windows[i].take(weight, now)
 	}
 	if x.spread.end > 0 {
-		x.spread.step(now, x.waiting()-1)
+		x.spread.step(now, x.waiting()-1, x.patience(now))
 	}
 }
 
 // step sets the earliest start of the next of n waiters, so that they fill what is
-// left of the spread.
-func (p *spread) step(now int64, n int) {
+// left of the spread. No gap is longer than most.
+func (p *spread) step(now int64, n int, most int64) {
 	if n <= 0 || now >= p.end {
 		*p = spread{}
 		return
 	}
-	p.next = now + rand.Int64N(max(1, 2*(p.end-now)/int64(n+1)))
+	p.next = now + rand.Int64N(max(1, min(2*(p.end-now)/int64(n+1), most)))
+}
+
+// patience is how long a gap between two waiters may be, so that none of them, who were
+// promised a turn when the gate opens, is late by it. It leaves them half of their time.
+func (x *extra) patience(now int64) int64 {
+	most := int64(forever)
+	for _, r := range x.flows {
+		share := int64(2 * len(x.flows))
+		for w, n := r.flow.head, int64(1); w != nil && n <= 256; w, n = w.next, n+1 {
+			most = min(most, max(0, w.latest-now)/(share*n))
+		}
+	}
+	return most
 }
 
 // waiting is the number of waiters that need the scope.

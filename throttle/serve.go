@@ -161,6 +161,7 @@ func (b *Bucket) start(f *flow, at, now int64) {
 	for i, l := range f.legs {
 		uses = append(uses, use{l.s, w.weight(i), w.slots&(1<<i) != 0})
 	}
+	w.latest = forever // it is not late any more; see patience
 	w.turn = b.grant(uses, at, now)
 	b.passedOver(f, now)
 	f.c.served(f.t, w.weight(0))

@@ -153,6 +153,27 @@ func TestDeadlineBeforeTheHintStopsAtOnce(t *testing.T) {
 	}
 }
 
+// A hint that the call may just wait for is waited for, and its jitter fits into what is left.
+func TestAHintThatFitsIsWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		hint     string
+		deadline time.Duration
+	}{{"300", time.Hour}, {"299.5", time.Hour}, {"270", time.Hour}, {"59", time.Minute}, {"59.9", time.Minute}} {
+		t.Run(c.hint, func(t *testing.T) {
+			for range 20 {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, answers(t, answer{status: 429, header: "Retry-After: " + c.hint}, answer{status: 200}))
+					ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
+					defer cancel()
+					resp, err := w.send(ctx, "GET", "")
+					require.NoError(t, err)
+					require.Equal(t, 200, resp.StatusCode)
+				})
+			}
+		})
+	}
+}
+
 func TestJitterOnlyAdds(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for range 50 {

@@ -11,8 +11,8 @@ import (
 )
 
 // VonageSMS is Vonage's SMS API at perPart euros for each part of a text; budgets must be
-// in EUR. What it really costs is read from message-price in the answer. Its answers to
-// /sms/xml are not read, and leave the cost presumed.
+// in EUR. What it really costs is read from message-price in the answer. Of its answers
+// to /sms/xml only refusals are read; the cost of other messages stays presumed.
 //
 // Vonage throttles with status "1" in a 200. It allows 30 requests a second for a key,
 // which is the default rate; a US number with 10DLC may send less, and the API for voice
