@@ -10,6 +10,7 @@ const (
 	clockStep   = 5 * time.Minute  // a smaller step is followed without a word
 	clockSteady = 10 * time.Minute // after that a step forward is believed in any case
 	clockLook   = time.Second      // a drift that makes the clock ask for suspends
+	clockFine   = time.Millisecond // so long the wall is taken to run with the steady clock
 )
 
 // Clock tells a ledger the time by which calls are booked. It is the wall clock,
@@ -58,21 +59,39 @@ type Reading struct {
 func (c *Clock) Read() Reading {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.look()
+}
+
+// look is Read for those who hold c.mu, or have the clock to themselves.
+func (c *Clock) look() Reading {
+	if c.Source == nil && !c.wall.IsZero() {
+		// The steady clock alone costs half of both, and books are read twice a call.
+		if gone := time.Since(c.started) - c.steady; 0 <= gone && gone < clockFine {
+			return c.reading(gone)
+		}
+	}
 	wall, steady := c.read()
 	if c.wall.IsZero() {
 		c.slept = c.sleptNow()
 	}
-	var r Reading
+	step := time.Duration(0)
 	if drift := c.drift(wall, steady); drift != 0 {
-		r.Step = c.follow(drift, steady)
+		step = c.follow(drift, steady)
 	}
 	c.wall, c.steady = wall, steady
 	if c.ahead > 0 && steady-c.since >= clockSteady {
 		c.believe()
 	}
-	r.Now = wall.Add(-c.ahead)
+	r := c.reading(0)
+	r.Step = step
+	return r
+}
+
+// reading is what the clock says so long after the last reading of the wall.
+func (c *Clock) reading(gone time.Duration) Reading {
+	r := Reading{Now: c.wall.Add(gone - c.ahead)}
 	if c.ahead > 0 && !c.denied {
-		r.Unproven = wall
+		r.Unproven = c.wall.Add(gone)
 	}
 	return r
 }

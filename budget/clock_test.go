@@ -144,3 +144,29 @@ func TestTheZeroClockReadsTheSystem(t *testing.T) {
 		require.Equal(t, budget.Reading{Now: first.Now.Add(24 * time.Hour)}, c.Read())
 	})
 }
+
+// Between two looks at the wall a clock runs with the steady one, and no reading is off.
+func TestClockRunsOnBetweenLooksAtTheWall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := new(budget.Clock)
+		for i := range 3000 {
+			require.Equal(t, budget.Reading{Now: time.Now().Round(0)}, c.Read())
+			time.Sleep(time.Duration(i*i%2_000_003) * time.Nanosecond) // up to 2 ms
+		}
+		var m budget.Memory
+		id := budget.HoldID{Boot: 1, Seq: 1}
+		day := budget.PerDay(budget.Unit)
+		day.Name = "day"
+		_, err := m.Hold(t.Context(), budget.Hold{ID: id, Provider: "p", Legs: []budget.Leg{{Budget: day, Amount: 1}}})
+		require.NoError(t, err)
+		time.Sleep(15*time.Minute - time.Microsecond)
+		_, err = m.Resolve(t.Context(), id, budget.Settled(1))
+		require.NoError(t, err)
+		time.Sleep(15*time.Minute - time.Microsecond)
+		_, err = m.Resolve(t.Context(), id, budget.Settled(1))
+		require.NoError(t, err, "an ended hold is known for 15 minutes")
+		time.Sleep(time.Microsecond)
+		_, err = m.Resolve(t.Context(), id, budget.Settled(1))
+		require.ErrorIs(t, err, budget.ErrUnknownHold)
+	})
+}

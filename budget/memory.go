@@ -43,7 +43,7 @@ type Memory struct {
 	closed   list                 // settled or voided, by their end
 	free     []*record            // records to use again
 	frozen   map[Target]time.Time // since when
-	charged  []Window             // the windows of the legs of the hold at work
+	charged  []*Window            // the windows of the legs of the hold at work
 	windows  int                  // kept, of all accounts
 	dropped  time.Time            // until when forgotten budgets had windows
 	swept    time.Time            // when what is too old was looked for
@@ -113,7 +113,7 @@ func (m *Memory) try(r *record, h *Hold, at time.Time) (refused, would *Exceeded
 	}
 	for i := range r.legs {
 		l := &r.legs[i]
-		e, err := l.refusal(&m.charged[i], h.Critical)
+		e, err := l.refusal(m.charged[i], h.Critical)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -171,7 +171,7 @@ func (m *Memory) book(r *record, h *Hold, now time.Time, ahead bool) {
 	for i := range r.legs {
 		l := &r.legs[i]
 		if l.book == nil {
-			l.book = m.addWindow(l.account, m.charged[i], now)
+			l.book = m.addWindow(l.account, *m.charged[i], now)
 		}
 		if !ahead {
 			l.account.current = l.book
@@ -284,7 +284,12 @@ func (m *Memory) clock() *Clock {
 }
 
 func (m *Memory) read() Reading {
-	r := m.clock().Read()
+	var r Reading
+	if m.Clock == nil {
+		r = m.own.look() // m.mu guards it
+	} else {
+		r = m.Clock.Read()
+	}
 	if r.Step != 0 {
 		m.notices = append(m.notices, Notice{Kind: NoticeClock, Skew: r.Step})
 	}

@@ -103,34 +103,34 @@ func (a *account) limit() Amount { return a.limitFor(a.budget.Limit) }
 
 // locate returns the window of a that a hold at this instant is charged to, and its
 // book if there is one.
-func (m *Memory) locate(a *account, at time.Time) (*book, Window, error) {
+func (m *Memory) locate(a *account, at time.Time) (*book, *Window, error) {
 	c := a.current
 	if c != nil && !at.Before(c.from) && at.Before(c.End) {
-		return c, c.Window, nil
+		return c, &c.Window, nil
 	}
 	w := a.budget.Window(at)
 	if c != nil {
 		w = c.Window.Advance(w)
 	}
 	if i := a.search(w.ID); i < len(a.books) && a.books[i].ID == w.ID {
-		return a.books[i], w, nil
+		return a.books[i], &w, nil
 	}
 	forgotten := a.dropped
 	if !a.known {
 		forgotten = m.dropped
 	}
 	if !w.End.After(forgotten) {
-		return nil, w, fmt.Errorf("%w: budget %s: the window %s is too long ago", ErrUnavailable, a.budget.Label, w.ID)
+		return nil, nil, fmt.Errorf("%w: budget %s: the window %s is too long ago", ErrUnavailable, a.budget.Label, w.ID)
 	}
 	if m.windows >= m.maxWindows() {
 		if at.Sub(m.swept).Abs() >= sweepPause {
 			m.sweep(at)
 		}
 		if m.windows >= m.maxWindows() {
-			return nil, w, fmt.Errorf("%w: %d windows are open", ErrUnavailable, m.windows)
+			return nil, nil, fmt.Errorf("%w: %d windows are open", ErrUnavailable, m.windows)
 		}
 	}
-	return nil, w, nil
+	return nil, &w, nil
 }
 
 // search returns the index of the first book that is not before id.
