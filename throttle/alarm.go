@@ -54,7 +54,7 @@ func (b *Bucket) arm(now int64) {
 func (b *Bucket) fire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.tickOf(b.clock())
+	now := b.tick()
 	b.set = 0
 	var over []*waiter
 	for len(b.alarms) > 0 && b.alarms[0].when <= now {

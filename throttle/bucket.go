@@ -55,8 +55,6 @@ type Bucket struct {
 // NewBucket returns a Bucket with the default bounds.
 func NewBucket() *Bucket { return new(Bucket) }
 
-func (b *Bucket) clock() time.Time { return time.Now() }
-
 // use is a leg whose scope was found.
 type use struct {
 	s      *scope
@@ -70,7 +68,10 @@ func (b *Bucket) Wait(ctx context.Context, a Ask) (Turn, error) {
 		return Turn{}, err
 	}
 	var buf [4]use
-	now := b.clock()
+	now := a.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
 	b.mu.Lock()
 	tick := b.tickOf(now)
 	uses, err := b.resolve(a.Legs, buf[:0], tick)
@@ -82,6 +83,7 @@ func (b *Bucket) Wait(ctx context.Context, a Ask) (Turn, error) {
 		b.mu.Unlock()
 		return Turn{b, id}, nil
 	}
+	tick = b.tick() // who waits is timed from now, not from when the caller last looked
 	w := b.newWaiter(&a, uses, tick)
 	f, err := b.join(ctx, w, &a, uses, tick)
 	if id := w.turn; id != 0 || err != nil {
@@ -126,7 +128,7 @@ func (b *Bucket) tell(a *Ask, f Forecast, w *waiter) (err error) {
 // giveUp takes a waiter out of the queue, or gives the turn back that it was granted in
 // the same moment.
 func (b *Bucket) giveUp(w *waiter) {
-	now := b.tickOf(b.clock())
+	now := b.tick()
 	switch {
 	case w.turn != 0:
 		b.cancel(w.turn, now)
@@ -254,11 +256,17 @@ func (b *Bucket) planOf(rates []Rate) *plan {
 
 // atOnce starts a turn if nobody waits for any leg and all can start it now.
 func (b *Bucket) atOnce(uses []use, now int64) (uint64, bool) {
-	if s := uses[0].s; len(uses) == 1 && s.x == nil && len(s.plan.tokens) == 1 {
-		if !s.bucket.AllowN(b.timeOf(now), uses[0].weight) {
+	if u := uses[0]; len(uses) == 1 && u.s.plain() {
+		if !u.s.bucket.AllowN(b.timeOf(max(now, u.s.last())), u.weight) {
 			return 0, false
 		}
-		s.grants++
+		u.s.grants++
+		if x := u.s.x; x != nil {
+			x.last = max(x.last, now)
+			if u.slots {
+				x.inUse++
+			}
+		}
 		return b.record(uses, now), true
 	}
 	if !b.free(uses, now) {

@@ -55,7 +55,7 @@ func TestMemoryOfWaiters(t *testing.T) {
 func (b *Bucket) queue(tb testing.TB, ctx context.Context, a *Ask) *waiter {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.tickOf(b.clock())
+	now := b.tick()
 	uses, err := b.resolve(a.Legs, nil, now)
 	require.NoError(tb, err)
 	w := b.newWaiter(a, uses, now)

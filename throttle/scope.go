@@ -87,6 +87,16 @@ func (s *scope) factor() float64 {
 	return min(1, s.x.slow.factor+recovery*float64(s.x.slow.seconds))
 }
 
+// plain reports whether one token bucket alone says whether a turn may start.
+func (s *scope) plain() bool {
+	if len(s.plan.tokens) != 1 || len(s.plan.strict) > 0 {
+		return false
+	}
+	x := s.x
+	return x == nil || len(x.flows) == 0 && x.gate.end == 0 && x.cap.end == 0 && x.slow.factor == 0 && x.spread.end == 0 &&
+		(x.slots == 0 || x.inUse < x.slots)
+}
+
 // tokens returns the i-th token bucket.
 func (s *scope) tokens(i int) *rate.Limiter {
 	if i == 0 {

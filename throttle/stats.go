@@ -56,7 +56,7 @@ func (b *Bucket) Stats(firstKey string) Stats {
 	if first == nil {
 		return Stats{}
 	}
-	now := b.tickOf(b.clock())
+	now := b.tick()
 	kin := &family{}
 	if first.x != nil && first.x.kin != nil {
 		kin = first.x.kin

@@ -94,6 +94,9 @@ type Ask struct {
 	Tenant   string
 	// MaxWait bounds the wait. Zero: a turn now or a refusal.
 	MaxWait time.Duration
+	// Now is what time.Now said a moment ago, for callers who had to ask it anyway. Zero:
+	// the Limiter reads its own clock. It never sets a Limiter's time back.
+	Now time.Time
 	// OnQueue, if set, is called once, on the caller's goroutine and under no lock,
 	// when the turn cannot be had at once and the caller begins to wait.
 	OnQueue func(Forecast)

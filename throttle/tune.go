@@ -18,7 +18,7 @@ func (b *Bucket) Set(l Leg) error {
 	if s == nil {
 		return nil
 	}
-	now := b.tickOf(b.clock())
+	now := b.tick()
 	b.adopt(s, &l, nil, now)
 	if l.Slots > 0 || s.x != nil {
 		b.slots(s, l.Slots)
@@ -41,7 +41,7 @@ func (b *Bucket) Adjust(t Turn, key string, weight int) {
 	shares := e.shares()
 	for i := range shares {
 		if h := &shares[i]; h.s.key == key {
-			now := b.tickOf(b.clock())
+			now := b.tick()
 			b.reweigh(h, min(weight, maxTurns), now)
 			if h.s.x != nil {
 				b.touch(h.s)
@@ -93,7 +93,7 @@ func (b *Bucket) reweigh(h *share, weight int, now int64) {
 func (b *Bucket) Forecast(a Ask) (Forecast, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.tickOf(b.clock())
+	now := b.tick()
 	b.run(now)
 	var buf [4]use
 	uses, err := b.resolve(a.Legs, buf[:0], now)

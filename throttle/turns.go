@@ -69,7 +69,7 @@ func (t *turns) drop(id uint64, e *turn) {
 func (b *Bucket) CancelTurn(id uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.cancel(id, b.tickOf(b.clock()))
+	b.cancel(id, b.tick())
 }
 
 func (b *Bucket) cancel(id uint64, now int64) {
@@ -135,7 +135,7 @@ func (b *Bucket) EndTurn(id uint64) {
 			continue
 		}
 		if now == 0 {
-			now = b.tickOf(b.clock())
+			now = b.tick()
 		}
 		h.s.x.release(now)
 		b.touch(h.s)

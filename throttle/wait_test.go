@@ -111,3 +111,20 @@ func TestLowerRateLetsNobodyRunSooner(t *testing.T) {
 		require.Equal(t, append([]time.Duration{0}, every(10500*time.Millisecond, 10*time.Second, 5)...), l.starts(calls))
 	})
 }
+
+// A caller may hand its own reading of the clock over. An old one neither sets the bucket
+// back, which would earn tokens twice, nor makes the wait longer.
+func TestOldReadingOfTheCallerChangesNothing(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		bubble(t, func(l *lab) {
+			a := ask(leg("p", Rate{N: 1, Per: time.Second, Strict: strict}))
+			l.starts(l.calls(1, a))
+			time.Sleep(400 * time.Millisecond)
+			a.Now = time.Now().Add(-time.Hour)
+			require.Equal(t, every(time.Second, time.Second, 3), l.starts(l.calls(3, a)))
+			time.Sleep(5 * time.Second)
+			a.Now = time.Now().Add(-time.Minute) // nobody waits: the token is there, whatever the caller thinks
+			require.Equal(t, every(8*time.Second, time.Second, 1), l.starts(l.calls(1, a)))
+		})
+	}
+}
