@@ -128,7 +128,7 @@ func (a *attempt) read(c *call) {
 	d := c.p.dialect
 	ans := dialect.Answer{Status: a.resp.StatusCode, Header: a.resp.Header, Now: c.now}
 	if d.WantsBody(ans.Status, ans.Header) {
-		ans.Body = peekBody(c.ctx, a.resp)
+		ans.Body, c.stale = peekBody(c.ctx, a.resp), true
 	}
 	a.reading = d.Read(ans)
 	for _, s := range c.p.Retry.NotTaken {

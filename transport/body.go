@@ -136,7 +136,8 @@ func (e *bodyEnd) finish(whole bool) {
 func (e *bodyEnd) outcome(whole bool) budget.Outcome {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.c.now, e.meter = time.Now(), nil
+	e.meter = nil
+	e.c.lap()
 	if e.stop != nil {
 		e.stop()
 	}

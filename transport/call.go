@@ -62,6 +62,26 @@ type call struct {
 	// lastOutcome is what that answer was, in the words of events.
 	lastOutcome string
 	back        *ownBackoff // waits between attempts without a gate
+	stale       bool        // what may have taken long was done since now was read
+}
+
+// lap reads the clock. Only the steady one, which costs half of both, unless so much time
+// is gone that the wall clock may have been set.
+func (c *call) lap() time.Time {
+	if d := time.Since(c.now); d < time.Second {
+		c.now = c.now.Add(d)
+	} else {
+		c.now = time.Now()
+	}
+	c.stale = false
+	return c.now
+}
+
+// freshen reads the clock if it was read too long ago to be told.
+func (c *call) freshen() {
+	if c.stale {
+		c.lap()
+	}
 }
 
 func (t *Transport) newCall(p *provider, req *http.Request) *call {

@@ -140,7 +140,7 @@ func (c *call) finished(outcome string, reason Reason, status int) {
 	if c.t.onEvent == nil {
 		return
 	}
-	c.now = time.Now()
+	c.freshen()
 	e := Event{Kind: KindFinished, Outcome: outcome, Reason: reason, Status: status, Attempts: c.attempt, Wait: c.waited,
 		Delay: c.delayed, Took: c.now.Sub(c.start), Left: c.left, Cost: c.cost, Unit: c.quote.Unit, Nested: c.nested}
 	if c.holding {

@@ -23,7 +23,10 @@ func (c *call) limits() {
 // limits and the limiter.
 func (c *call) retune() {
 	p := c.p.current()
-	if tuner, ok := c.t.limiter.(throttle.Tuner); ok && p != c.p {
+	if p == c.p {
+		return
+	}
+	if tuner, ok := c.t.limiter.(throttle.Tuner); ok {
 		_ = tuner.Set(throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight}) // as in swap
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"net/url"
 	"path"
@@ -26,18 +27,28 @@ type hostRoutes struct {
 	// mux finds the most specific of several patterns; owners maps what it returns.
 	mux    *http.ServeMux
 	owners map[string]*provider
-	// found remembers what the mux said of the first maxFound paths.
-	found  sync.Map // of foundKey to *provider
-	nFound atomic.Int32
+	// found remembers what the mux said of some paths; see foundAt.
+	found  [maxFound]atomic.Pointer[foundRoute]
+	nFound atomic.Int32 // how often it was written
 }
 
-// foundKey is what the mux looks at.
-type foundKey struct{ method, path string }
+// foundRoute is what the mux looks at, and what it said.
+type foundRoute struct {
+	method, path string
+	owner        *provider
+}
 
 const (
-	maxFound     = 1024
-	maxFoundPath = 128 // longer paths are not worth their memory
+	maxFound     = 1024 // so that paths that never come again do not cost memory for ever
+	maxFoundPath = 128  // longer paths are not worth it
 )
+
+var foundSeed = maphash.MakeSeed()
+
+// foundAt is where a path is remembered; a later one may take its place.
+func (h *hostRoutes) foundAt(path string) *atomic.Pointer[foundRoute] {
+	return &h.found[maphash.String(foundSeed, path)%maxFound]
+}
 
 var (
 	errNoURL     = errors.New("transport: request without URL")
@@ -82,17 +93,18 @@ func (h *hostRoutes) find(req *http.Request) *provider {
 	if h.whole != nil {
 		return h.whole
 	}
-	plain := req.URL.RawPath == "" && req.URL.Opaque == "" && len(req.URL.Path) <= maxFoundPath
-	key := foundKey{cmp.Or(req.Method, http.MethodGet), req.URL.Path}
-	if plain {
-		if p, ok := h.found.Load(key); ok {
-			return p.(*provider)
-		}
+	if req.URL.RawPath != "" || req.URL.Opaque != "" || len(req.URL.Path) > maxFoundPath {
+		return h.ask(req)
+	}
+	method, path := cmp.Or(req.Method, http.MethodGet), req.URL.Path
+	at := h.foundAt(path)
+	if f := at.Load(); f != nil && f.path == path && f.method == method {
+		return f.owner
 	}
 	p := h.ask(req)
-	if plain && h.nFound.Load() < maxFound {
+	if h.nFound.Load() < maxFound {
 		h.nFound.Add(1)
-		h.found.Store(foundKey{strings.Clone(key.method), strings.Clone(key.path)}, p)
+		at.Store(&foundRoute{strings.Clone(method), strings.Clone(path), p})
 	}
 	return p
 }

@@ -56,8 +56,7 @@ func settled(a budget.Amount, why string) budget.Outcome {
 
 // resolveHold ends the hold now, or leaves it to the end of the body if the price is in
 // there.
-func (c *call) resolveHold(a *attempt) {
-	o := a.outcome(c.quote.Amount)
+func (c *call) resolveHold(a *attempt, o budget.Outcome) {
 	a.date = c.t.dateOf(a.resp)
 	if o.State == budget.StateSettled && a.resp != nil && c.p.metered != nil {
 		if a.meter, a.cost = c.p.metered.Meter(a.resp); a.cost != nil {
@@ -76,10 +75,8 @@ func (c *call) resolveHold(a *attempt) {
 // write keeps the outcome, and until then the hold counts as spent.
 func (c *call) close(o budget.Outcome) {
 	c.holding = false
-	var began time.Time
-	if c.t.onEvent != nil {
-		began = time.Now()
-	}
+	c.freshen()
+	began := c.now
 	report, err := c.t.ledger.Resolve(c.books(), c.holdID, o)
 	c.t.ledgerHealth.note(c, "resolve", err)
 	cost := c.quote.Amount
@@ -96,8 +93,7 @@ func (c *call) close(o budget.Outcome) {
 		i.State, i.Cost, i.Unit, i.Why = o.State, cost, c.quote.Unit, o.Why
 	})
 	if c.t.onEvent != nil {
-		c.now = time.Now()
-		e := Event{Kind: KindResolved, Took: c.now.Sub(began), Outcome: o.State.String(), Evidence: o.Why, Hold: c.quote.Amount, Cost: cost,
+		e := Event{Kind: KindResolved, Took: c.lap().Sub(began), Outcome: o.State.String(), Evidence: o.Why, Hold: c.quote.Amount, Cost: cost,
 			Unit: c.quote.Unit, Overrun: report.Overrun, Delta: report.Delta, Late: report.Late, Assumed: c.quote.Assumed}
 		if !o.Seen.IsZero() {
 			e.Skew = began.Sub(o.Seen)

@@ -112,14 +112,17 @@ type health struct {
 }
 
 func (h *health) note(c *call, op string, err error) {
+	if err == nil {
+		if h.down.Load() && h.down.CompareAndSwap(true, false) {
+			c.emit(&Event{Kind: KindStore, Store: h.store, Op: op, Up: true})
+		}
+		return
+	}
 	if c.ctx.Err() != nil && isContextEnd(err) {
 		return // the caller left
 	}
 	failed := errors.Is(err, budget.ErrUnavailable) || errors.Is(err, throttle.ErrUnavailable) || errors.Is(err, budget.ErrConflict) || errors.Is(err, budget.ErrUnknownHold)
 	if !failed {
-		if err == nil && h.down.CompareAndSwap(true, false) {
-			c.emit(&Event{Kind: KindStore, Store: h.store, Op: op, Up: true})
-		}
 		return
 	}
 	class := "unavailable"

@@ -130,9 +130,8 @@ func (c *call) backOff(a *attempt, delay time.Duration) error {
 	case <-c.ctx.Done():
 	case <-t.C:
 	}
-	now := time.Now()
-	c.delayed += now.Sub(c.now)
-	c.now = now
+	since := c.now
+	c.delayed += c.lap().Sub(since)
 	return c.ctx.Err()
 }
 

@@ -100,12 +100,12 @@ func (c *call) wait() error {
 	c.limits()
 	turn, err := c.t.limiter.Wait(c.ctx, throttle.Ask{
 		Legs: c.legs, Priority: c.priority, Tenant: c.tenant,
-		MaxWait: c.mayWait(), OnQueue: c.scratch.queue, Still: c.scratch.still,
+		MaxWait: c.mayWait(), Now: c.now, OnQueue: c.scratch.queue, Still: c.scratch.still,
 	})
 	c.retune()
 	if c.queuedUp || err != nil {
-		now := time.Now()
-		c.turnWait, c.now = now.Sub(c.now), now
+		asked := c.now
+		c.turnWait = c.lap().Sub(asked)
 		c.waited += c.turnWait
 	}
 	if err != nil && c.ctx.Err() != nil && errors.Is(err, throttle.ErrUnavailable) {
@@ -137,7 +137,7 @@ func (c *call) hold() error {
 	}
 	id := budget.HoldID{Boot: c.t.boot, Seq: c.t.holds.Add(1)}
 	if c.t.onEvent != nil {
-		c.holdBegan = time.Now()
+		c.holdBegan = c.lap()
 	}
 	report, err := c.t.ledger.Hold(c.ctx, budget.Hold{
 		ID: id, Provider: c.p.Name, Legs: c.budgets,
@@ -178,7 +178,7 @@ func (c *call) send() *attempt {
 		a.err, a.notSent = err, true
 		return a
 	}
-	c.now = time.Now()
+	c.lap()
 	c.started()
 	if err := c.ctx.Err(); err != nil { // the caller left while the money was held
 		if req.Body != nil && !c.bodyOurs {
@@ -190,7 +190,7 @@ func (c *call) send() *attempt {
 	c.sent, c.bodyOurs = true, false
 	a.sentAt = c.now
 	a.resp, a.err = c.t.base.RoundTrip(req)
-	c.now = time.Now()
+	c.lap()
 	a.readAnswer(c)
 	c.sentAny = c.sentAny || !a.notSent
 	c.answered(a)
@@ -200,12 +200,11 @@ func (c *call) send() *attempt {
 // resolve ends the hold by the evidence of the attempt, and the turn unless its body
 // is still to come.
 func (c *call) resolve(a *attempt) {
-	if (a.err != nil || a.resp != nil) && a.outcome(0).State == budget.StatePresumed {
-		c.unknown = true
-	}
+	o := a.outcome(c.quote.Amount)
+	c.unknown = c.unknown || o.State == budget.StatePresumed
 	c.lastErr = a.err
 	if c.holding {
-		c.resolveHold(a)
+		c.resolveHold(a, o)
 	}
 	if a.err != nil && !c.sent {
 		c.giveTurnBack()
@@ -230,6 +229,7 @@ func (c *call) finish(a *attempt) (*http.Response, error) {
 // refuse ends the call without another attempt. If the provider has answered before,
 // its last answer is what the caller gets.
 func (c *call) refuse(err error) (*http.Response, error) {
+	c.lap()
 	c.giveTurnBack()
 	c.closeBody()
 	if !c.sentAny {
