@@ -11,8 +11,9 @@ import (
 
 // Values counts what a request has under the names: the recipients of an email under
 // "to", "cc" and "bcc". In JSON a name is a path of keys joined by dots, lists being
-// passed through, as in "personalizations.to.email". In a form, also one of several
-// parts, every comma begins another value. A request without any is unpriced.
+// passed through, as in "personalizations.to.email". Every comma and semicolon inside a
+// value begins another one, since many vendors take a list so: a name such as "Doe, Jane"
+// counts twice, which is an upper bound. A request without any is unpriced.
 //
 // JSON is read as it passes, whatever its size.
 func Values(names ...string) Units {
@@ -30,10 +31,15 @@ func Values(names ...string) Units {
 		case "application/x-www-form-urlencoded":
 			err = c.form(body)
 		default:
-			s := scanner{value: c.scalar, end: func() {}}
+			s := scanner{end: func() {}}
+			s.value = func(path, raw []byte, quoted bool) { c.scalar(path, raw, quoted, s.cut) }
 			_, err = io.CopyBuffer(&s, struct{ io.Reader }{body}, make([]byte, 4<<10))
 		}
-		if err == nil && c.n == 0 {
+		switch {
+		case err != nil:
+		case c.cut:
+			err = unpriced("a value is too long to be counted")
+		case c.n == 0:
 			err = unpriced("nothing to count was found")
 		}
 		return c.n, err
@@ -44,19 +50,26 @@ func Values(names ...string) Units {
 type counter struct {
 	names []string
 	n     int64
+	cut   bool // something that counts was too long to be looked through
 }
 
 // scalar takes a scalar of JSON, where an object begins with a "{" of its own.
-func (c *counter) scalar(path, _ []byte, quoted bool) {
+func (c *counter) scalar(path, value []byte, quoted, cut bool) {
 	if quoted && slices.Contains(c.names, string(path)) {
-		c.n++
+		c.n += listed(value)
+		c.cut = c.cut || cut
 	}
+}
+
+// listed is how many values stand in one.
+func listed(value []byte) int64 {
+	return 1 + int64(bytes.Count(value, []byte{','})+bytes.Count(value, []byte{';'}))
 }
 
 // list takes a value of a form.
 func (c *counter) list(name string, value []byte) {
 	if len(value) > 0 && slices.Contains(c.names, name) {
-		c.n += 1 + int64(bytes.Count(value, []byte{','}))
+		c.n += listed(value)
 	}
 }
 

@@ -39,6 +39,9 @@ func TestValues(t *testing.T) {
 		{"no content type", "", `[{"to":["a"]},{"to":["b","c"]}]`, []string{"to"}, 3},
 		{"deeper is another name", "application/json", `{"to":["a"],"headers":{"to":"b"}}`, []string{"to"}, 1},
 		{"no strings", "application/json", `{"to":["a",null,1]}`, []string{"to"}, 1},
+		{"a list in one string", "application/json", `{"to":"a@x.example, b@x.example;c@x.example","cc":["d","e,f"]}`, []string{"to", "cc"}, 6},
+		{"a list behind escapes", "application/json", `{"to":"a\u002cb\u003Bc"}`, []string{"to"}, 3},
+		{"a long text beside it", "application/json", `{"text":"` + strings.Repeat("a,", 999) + `","to":"a"}`, []string{"to"}, 1},
 		{"a form", form, "to=a%2Cb&to=c&text=to", []string{"to"}, 3},
 		{"several parts", parts, partsBody, []string{"to", "cc", "bcc"}, 3},
 	}
@@ -60,6 +63,7 @@ func TestNothingToCount(t *testing.T) {
 		"another name":       {"application/json", `{"recipient":"a"}`},
 		"an empty value":     {"application/x-www-form-urlencoded", "to="},
 		"a malformed form":   {"application/x-www-form-urlencoded", "to=%zz"},
+		"a list too long":    {"application/json", `{"to":"` + strings.Repeat("a@x.example,", 99) + `"}`},
 		"a form too large":   {"application/x-www-form-urlencoded", "to=" + strings.Repeat("a", maxBody)},
 		"parts, cut":         {"multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\na"},
 		"parts, no boundary": {"multipart/form-data", "to=a"},

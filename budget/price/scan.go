@@ -35,6 +35,7 @@ type scanner struct {
 	quoted bool // inside a string
 	escape bool // after a backslash
 	scalar bool // inside a number or a word
+	cut    bool // raw is not all of the string
 }
 
 // reset forgets a document that did not end.
@@ -83,6 +84,7 @@ func (s *scanner) inString(p []byte) int {
 }
 
 func (s *scanner) keep(p []byte) {
+	s.cut = s.cut || len(p) > maxValue-len(s.raw)
 	s.raw = append(s.raw, p[:min(len(p), maxValue-len(s.raw))]...)
 }
 
@@ -116,7 +118,7 @@ func (s *scanner) outside(c byte) {
 	}
 	switch c {
 	case '"':
-		s.quoted, s.raw = true, s.raw[:0]
+		s.quoted, s.cut, s.raw = true, false, s.raw[:0]
 	case '{', '[':
 		s.open(c)
 	case '}', ']':
