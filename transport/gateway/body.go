@@ -89,6 +89,9 @@ func (c *call) readBody() *refusal {
 	if refused := c.checkTrailers(); refused != nil {
 		return refused
 	}
+	if len(c.snap.Callers) > 0 && c.holdsTokenIn(c.body.data) {
+		return badHeader("the token of a caller stands in the body, which goes to the vendor as it is; send it in Outlay-Token, and leave its place in the body empty or fill it with the vendor's key")
+	}
 	c.replay()
 	return nil
 }

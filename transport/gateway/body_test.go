@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/price"
 	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/transport"
@@ -112,12 +113,62 @@ func TestBodiesOfUnknownLengthAreBounded(t *testing.T) {
 	r := start(t, config(p), gateway.Listener{})
 	resp, err := r.client.Post(r.url+"/api/x", "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 200_000))))
 	if err == nil { // the connection may break before the answer is read
-		require.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
+		require.Equal(t, http.StatusGatewayTimeout, resp.StatusCode)
 		b, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
+		require.Contains(t, string(b), "api: the body is larger than allowed (body.max)")
 		require.Contains(t, string(b), `"sent":"unknown","charged":"presumed"`, "a part of it has left")
 	}
 	require.Eventually(t, func() bool { return r.totals(p.Budgets[0]).Presumed == cent }, 5*time.Second, time.Millisecond)
+}
+
+// TestBodiesThatAreCut while they stream: a part has left, and is presumed to be billed.
+func TestBodiesThatAreCut(t *testing.T) {
+	v := newVendor(t, nil)
+	p := behind(t, "api", v.URL)
+	withBudget(100*cent, nil)(&p)
+	p.Body = gateway.Body{Buffer: 1000, Max: 100_000}
+	p.Timeouts.BodyRead = 300 * time.Millisecond
+	r := start(t, config(p), gateway.Listener{})
+	part := strings.Repeat("x", 2000)
+	for i, body := range []string{
+		"Content-Length: 50000\r\n\r\n" + part,                            // and nothing more
+		"Transfer-Encoding: chunked\r\n\r\n7d0\r\n" + part + "\r\nzz\r\n", // no length
+	} {
+		got := raw(t, r.url, "POST /api/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"+body)
+		require.Contains(t, got, "HTTP/1.1 504 Gateway Timeout\r\n", "%d", i)
+		require.Contains(t, got, `"sent":"unknown","charged":"presumed"`)
+		require.Contains(t, got, "X-Should-Retry: false")
+		require.Eventually(t, func() bool { return r.totals(p.Budgets[0]).Presumed == budget.Amount(i+1)*cent }, 5*time.Second, time.Millisecond)
+	}
+	// Nothing of these has left.
+	for _, body := range []string{
+		"Content-Length: 500\r\n\r\nxxx",
+		"Transfer-Encoding: chunked\r\n\r\n3\r\nxxx\r\nzz\r\n",
+	} {
+		got := raw(t, r.url, "POST /api/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"+body)
+		require.Contains(t, got, "HTTP/1.1 40", body)
+		require.Contains(t, got, `"sent":false`)
+	}
+	require.Equal(t, 2*cent, r.totals(p.Budgets[0]).Used())
+}
+
+// TestHalfClosedConnections are taken for callers who left, and can read why.
+func TestHalfClosedConnections(t *testing.T) {
+	v := newVendor(t, nil)
+	p := behind(t, "api", v.URL)
+	p.Rates = []throttle.Rate{throttle.PerMinute(6)}
+	r := start(t, config(p), gateway.Listener{})
+	once(r)
+	conn := dial(t, r.url)
+	_, err := io.WriteString(conn, "POST /api/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return r.count(transport.KindWaiting) == 1 }, 5*time.Second, time.Millisecond)
+	require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+	b, _ := io.ReadAll(conn)
+	require.Contains(t, string(b), "HTTP/1.1 400 Bad Request\r\n")
+	require.Contains(t, string(b), "closed its side of the connection")
+	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "status=499 reason=caller_left") }, 5*time.Second, time.Millisecond)
 }
 
 // TestRefusalsWithoutTheBody: who asks first need not send it.

@@ -137,6 +137,30 @@ func TestTokensThatWouldLeak(t *testing.T) {
 	require.Equal(t, "/x?key=own", v.requests()[0].uri)
 }
 
+// TestTokensInBodies that are read anyway: they would reach the vendor.
+func TestTokensInBodies(t *testing.T) {
+	v := newVendor(t, nil)
+	p := keyed(t, v.URL, gateway.Slot{In: gateway.InBearer})
+	p.Body.Buffer = 10_000
+	r := start(t, twoCallers(config(p)), gateway.Listener{})
+	for _, body := range []string{
+		"api_key=k&api_secret=" + shopToken,
+		`{"token":"` + shopToken + `"}`,
+		"x" + shopToken + "x", // within a word: its own is found everywhere
+	} {
+		got := r.do(http.MethodPost, "/api/x", body, "Outlay-Token", shopToken)
+		require.Equal(t, http.StatusBadRequest, got.status, body)
+		require.Contains(t, got.body, "stands in the body")
+	}
+	got := r.do(http.MethodPost, "/api/x", "secret="+shopToken+"&a=b") // of whoever shows none
+	require.Equal(t, http.StatusBadRequest, got.status)
+	require.Empty(t, v.requests())
+	require.NotContains(t, r.log.String(), shopToken)
+	for _, body := range []string{strings.Repeat("A", 9000), "a=" + shopToken[1:], ""} {
+		require.Equal(t, http.StatusOK, r.do(http.MethodPost, "/api/x", body, "Outlay-Token", shopToken).status)
+	}
+}
+
 // TestStrangers: where a token is needed, whoever has none learns and spends nothing.
 func TestStrangers(t *testing.T) {
 	v := newVendor(t, nil)

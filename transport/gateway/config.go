@@ -68,6 +68,9 @@ type Provider struct {
 	// QueryKeys are the query parameters that a decision (price, scope) reads: each must
 	// parse and stand once, or the vendor might read another value than was priced.
 	QueryKeys []string
+	// HeaderKeys are the request headers that a decision reads: a call in which one stands
+	// more than once is refused.
+	HeaderKeys []string
 	// AllowPrivate lets the upstream's name resolve to a loopback, private or link-local
 	// address.
 	AllowPrivate bool

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"net/http"
 	"net/url"
 	"slices"
@@ -9,6 +10,34 @@ import (
 
 // keyHeaders are the headers in which vendors' keys stand, beside Authorization.
 var keyHeaders = []string{"X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
+
+// unfitHeader says why a header can hold neither a key nor what tells scopes apart, or
+// nothing. net/http and the gateway write these themselves, or the next hop removes them.
+func unfitHeader(name string) string {
+	switch name = http.CanonicalHeaderKey(name); name {
+	case "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Expect":
+		return "it says where the request goes and where it ends"
+	case "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Upgrade", "Proxy-Authorization", "Proxy-Authenticate", "Http2-Settings":
+		return "it is for the next hop alone"
+	}
+	return ""
+}
+
+// unfitSlot is unfitHeader for a key, which must not be taken for something else either.
+func unfitSlot(name string) string {
+	switch name = http.CanonicalHeaderKey(name); {
+	case unfitHeader(name) != "":
+		return unfitHeader(name)
+	case isOutlay(name):
+		return "it is a header of the gateway"
+	case isTrace(name):
+		return "it tells where a call came from"
+	case strings.HasPrefix(name, "Content-"), strings.HasPrefix(name, "Accept"), strings.HasPrefix(name, "If-"), strings.HasPrefix(name, "Sec-"),
+		slices.Contains([]string{"Origin", "Referer", "Range", "Date", "Idempotency-Key", "X-Idempotency-Key"}, name), slices.Contains(overrides, name):
+		return "it means something else to the vendor"
+	}
+	return ""
+}
 
 // keyParams are the query parameters in which they stand.
 var keyParams = []string{"key", "api_key", "apikey", "api_secret", "access_token"}
@@ -178,6 +207,23 @@ func (c *call) holdsToken(text string) bool {
 			return true
 		}
 		text = text[min(end+1, len(text)):]
+	}
+	return false
+}
+
+// holdsTokenIn is holdsToken for a body, of which no copy is made.
+func (c *call) holdsTokenIn(body []byte) bool {
+	if c.token != "" && bytes.Contains(body, []byte(c.token)) {
+		return true
+	}
+	for begin, i := 0, 0; i <= len(body); i++ {
+		if i < len(body) && isTokenByte(body[i]) {
+			continue
+		}
+		if n := i - begin; n >= minToken && n <= maxToken && c.snap.byToken(string(body[begin:i])) != nil {
+			return true
+		}
+		begin = i + 1
 	}
 	return false
 }

@@ -43,6 +43,13 @@ func TestForms(t *testing.T) {
 		{"GET /api/x", "Host: localhost\r\nOrigin: null", "403", "browser_request"},
 		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Site: cross-site", "403", "browser_request"},
 		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Site: none", "200", ""},
+		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Site: none, cross-site", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Site: same-origin", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Site: ", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost\r\nReferer: http://evil.test/", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost\r\nReferer: http://localhost/", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Mode: cors", "200", ""}, // as fetch of Node sends it
 		{"OPTIONS /api/x", "Host: localhost\r\nOrigin: http://x.test\r\nAccess-Control-Request-Method: POST", "403", "browser_request"},
 		{"OPTIONS /api/x", "Host: localhost", "200", ""},
 		{"HEAD /api/x", "Host: localhost", "200", ""},

@@ -246,3 +246,10 @@ func TestRestart(t *testing.T) {
 		}
 	}
 }
+
+// replaceOnce replaces what must be there once.
+func replaceOnce(t *testing.T, text, old, with string) string {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(text, old), "%q", old)
+	return strings.Replace(text, old, with, 1)
+}

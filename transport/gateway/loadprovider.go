@@ -72,7 +72,10 @@ func (l *loading) provider(name *node, s *section) *loadedProvider {
 		p.Price = p.pricing.pricer
 	}
 	p.Budgets, p.parts = l.budgets(s, name.text)
-	header, _ := field(s, "idempotency_header", parseText)
+	header, at := field(s, "idempotency_header", parseText)
+	if why := unfitSlot(header); header != "" && (!isToken(header) || why != "" && !strings.HasSuffix(http.CanonicalHeaderKey(header), "Idempotency-Key")) {
+		l.errorf(at, "idempotency_header %s is none: write the name that the vendor documents, such as Idempotency-Key", show(header))
+	}
 	p.IdempotencyHeader = cmpOr(header, p.IdempotencyHeader)
 	l.retry(p)
 	l.bounds(p)
@@ -240,6 +243,10 @@ func (l *loading) credential(p *loadedProvider) {
 		name, at := field(sub, "name", parseText)
 		if name == "" || !isToken(name) {
 			l.errorf(at, "%s.%s needs a name, such as {name: X-Api-Key, value: env:NAME}", path, key)
+		} else if why := unfitSlot(name); in == InHeader && why != "" {
+			l.errorf(at, "%s.header: %s cannot hold a key: %s; write the header that the vendor documents, such as X-Api-Key, or bearer or basic for Authorization", path, name, why)
+		} else if in == InHeader && strings.EqualFold(name, cmpOr(p.IdempotencyHeader, "Idempotency-Key")) {
+			l.errorf(at, "%s.header: %s tells repeats of a call apart", path, name)
 		}
 		one(Slot{In: in, Name: name}, sub.get("value"))
 		if !sub.has("value") {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -59,6 +60,9 @@ func (l *loading) scope(s *section, p *loadedProvider) (out transport.Scope, ok 
 		if query != "" {
 			p.QueryKeys = append(slices.Clone(p.QueryKeys), query)
 		}
+		if kind, name, _ := strings.Cut(by, " "); kind == "header" {
+			l.scopeHeader(name, at, p)
+		}
 		out = transport.Scope{Name: by, Key: key}
 	}
 	if s.has("rates") {
@@ -71,6 +75,22 @@ func (l *loading) scope(s *section, p *loadedProvider) (out transport.Scope, ok 
 		l.errorf(weightAt, "scope %s counts units such as tokens: its rates need a burst of at least one call's units, such as 90000/min burst 90000", show(by))
 	}
 	return out, true
+}
+
+// scopeHeader checks the header that tells the keys of a scope apart.
+func (l *loading) scopeHeader(name string, at place, p *loadedProvider) {
+	name = http.CanonicalHeaderKey(name)
+	p.HeaderKeys = append(slices.Clone(p.HeaderKeys), name)
+	switch why := unfitHeader(name); {
+	case name == cmp.Or(l.file.Config.TenantHeader, "Outlay-Tenant"):
+		l.errorf(at, "scope by: header %s names the tenant: write by: tenant", name)
+	case isOutlay(name):
+		l.errorf(at, "scope by: header %s is a header of the gateway: write by: caller or by: tenant", name)
+	case why != "" || isTrace(name):
+		l.errorf(at, "scope by: header %s: %s: name a header of the programs' own", name, cmp.Or(why, "it is removed before the call is counted"))
+	case p.Credential.Slot.In != InNone && (name == "Authorization" || name == "Cookie" || slices.Contains(keyHeaders, name) || strings.EqualFold(name, p.Credential.Slot.Name)):
+		l.errorf(at, "scope by: header %s: it holds the key of the gateway, the same for all: write by: caller", name)
+	}
 }
 
 func (l *loading) unknownScope(by string, p *loadedProvider) string {
@@ -92,14 +112,26 @@ func matchOf(by string) (key func(*http.Request) string, query string, err error
 	case by == "caller":
 		return func(r *http.Request) string { return identityOf(r.Context()).caller }, "", nil
 	case by == "tenant":
-		return TenantOf, "", nil
+		return orMissing(TenantOf), "", nil
 	case name == "" || strings.ContainsAny(name, " \t"):
 	case kind == "form" || kind == "json":
 		return provider.Field(name), "", nil
 	case kind == "header" && isToken(name):
-		return func(r *http.Request) string { return r.Header.Get(name) }, "", nil
+		return orMissing(func(r *http.Request) string { return r.Header.Get(name) }), "", nil
 	case kind == "query":
-		return func(r *http.Request) string { return r.URL.Query().Get(name) }, name, nil
+		return orMissing(func(r *http.Request) string { return r.URL.Query().Get(name) }), name, nil
 	}
 	return nil, "", errNoMatch
+}
+
+// orMissing lets all calls that leave a header or a parameter out share one scope: leaving it
+// out is no way around the limit. Fields of bodies are no matter of every call, so that those
+// without them have no such scope.
+func orMissing(key func(*http.Request) string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		if k := key(r); k != "" {
+			return k
+		}
+		return "\x1d" // no header can hold it
+	}
 }

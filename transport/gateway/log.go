@@ -35,8 +35,11 @@ func (c *call) logEnd() {
 	text("caller", c.who.caller)
 	text("tenant", c.who.tenant)
 	text("method", method(c.in.Method))
-	if c.w.status != 0 {
-		a = append(a, slog.Int("status", c.w.status))
+	if status := c.w.status; status != 0 {
+		if c.refused != nil && c.refused.reason == reasonLeft {
+			status = statusCallerLeft
+		}
+		a = append(a, slog.Int("status", status))
 	}
 	if c.refused != nil {
 		text("reason", string(c.refused.reason))

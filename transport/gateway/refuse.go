@@ -23,6 +23,7 @@ const (
 	reasonShutdown    = "shutting_down"
 	reasonRemoved     = "provider_removed"
 	reasonLoop        = "loop"
+	reasonLeft        = "caller_left"
 )
 
 // refusal is what a caller is told in place of a provider's answer.
@@ -219,7 +220,9 @@ func (c *call) explainFailure(e *transport.CallError) *refusal {
 	c.mu.Unlock()
 	if failed != nil {
 		r := c.bodyRefusal(failed)
-		r.unknown = e.OutcomeUnknown
+		if e.OutcomeUnknown { // a part of it has left, and only the vendor knows what it made of that
+			return c.outcomeUnknown(strings.TrimPrefix(r.text, c.up.Name+": "))
+		}
 		return r
 	}
 	switch {
@@ -258,10 +261,11 @@ func (c *call) stopped() *refusal {
 	case errors.Is(why, errShuttingDown):
 		return shuttingDown(why)
 	}
-	return &refusal{status: statusCallerLeft, reason: "caller_left", text: why.Error()}
+	return &refusal{status: http.StatusBadRequest, reason: reasonLeft, text: why.Error() + ", or closed its side of the connection, while the call waited"}
 }
 
-// statusCallerLeft is for the log: nobody reads it.
+// statusCallerLeft is for the log, as nginx has it. On the wire it would be a status without
+// a name: one that only closed its side of the connection reads a 400.
 const statusCallerLeft = 499
 
 // notSent is the refusal of a call of which no byte was written.

@@ -88,13 +88,13 @@ func (c *call) checkHost() *refusal {
 // checkBrowser refuses what browsers send for web pages: our key would pay for it.
 func (c *call) checkBrowser() *refusal {
 	h := c.in.Header
-	site := h.Get("Sec-Fetch-Site")
-	if len(h["Origin"]) == 0 && (site == "" || site == "none") {
+	foreign := func(v string) bool { return v != "none" } // typed by the user
+	if len(h["Origin"]) == 0 && len(h["Referer"]) == 0 && !slices.ContainsFunc(h["Sec-Fetch-Site"], foreign) {
 		return nil
 	}
 	return &refusal{
 		status: http.StatusForbidden, reason: "browser_request",
-		text: "requests from web pages are refused (Origin, Sec-Fetch-Site): any page could spend money",
+		text: "requests from web pages are refused (Origin, Referer, Sec-Fetch-Site): any page could spend money; a program leaves these headers out",
 	}
 }
 
@@ -204,6 +204,11 @@ var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Ov
 
 // checkHeader refuses headers that make of a request another one than was priced.
 func (c *call) checkHeader() *refusal {
+	for _, name := range c.up.HeaderKeys {
+		if len(c.in.Header.Values(name)) > 1 {
+			return badHeader(http.CanonicalHeaderKey(name) + " decides by which limit the call is counted, and stands there more than once")
+		}
+	}
 	if !c.up.strict {
 		return nil
 	}

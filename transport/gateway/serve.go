@@ -63,7 +63,10 @@ func (c *call) checkStopped() *refusal {
 // leftovers is how long the rest of a body may take that nobody wants: net/http reads it, so
 // that the caller sees the answer, and would wait for ever for one that does not come.
 func (c *call) leftovers() time.Duration {
-	if c.in.Header.Get("Expect") != "" || c.refused != nil && c.refused.reason == "body_timeout" {
+	c.mu.Lock()
+	failed := c.failed != nil
+	c.mu.Unlock()
+	if c.in.Header.Get("Expect") != "" || failed || c.refused != nil && c.refused.reason == "body_timeout" {
 		return 100 * time.Millisecond // it is not on its way
 	}
 	return 2 * time.Second

@@ -264,6 +264,8 @@ func (k *checker) slot(at string, s Slot) {
 		}
 		if s.In == InHeader && strings.Trim(s.Name, pathChars) != "" {
 			k.addf(at+".Name", "%q is no header name", s.Name)
+		} else if why := unfitSlot(s.Name); s.In == InHeader && why != "" {
+			k.addf(at+".Name", "%q cannot hold a key: %s", s.Name, why)
 		}
 	default:
 		k.addf(at+".In", "unknown value %d", s.In)

@@ -48,6 +48,8 @@ func (l *loading) readTenants() {
 	kind, name := cutWord(from)
 	switch {
 	case from == "" || from == "caller":
+	case kind == "header" && isToken(name) && (unfitHeader(name) != "" || isTrace(http.CanonicalHeaderKey(name)) || slices.Contains(keyHeaders, http.CanonicalHeaderKey(name)) || strings.EqualFold(name, "Authorization") || strings.EqualFold(name, "Cookie") || strings.HasPrefix(http.CanonicalHeaderKey(name), "Content-")):
+		l.errorf(at, "tenants.from: %s cannot name a tenant: write a header of your own, such as header Outlay-Tenant", show(name))
 	case kind == "header" && isToken(name):
 		l.file.Config.TenantHeader = http.CanonicalHeaderKey(name)
 	default:
