@@ -84,3 +84,20 @@ func TestABackupNeverReplacesAndLeavesNoParts(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.Equal(t, 1, totalsOf(t, open(t, file), dollar("month")).PresumedHolds)
 }
+
+func TestOthersAreThoseWhoLive(t *testing.T) {
+	ctx := context.Background()
+	path := filepath.Join(t.TempDir(), "spend.db")
+	a := open(t, path)
+	others := func(want int) {
+		t.Helper()
+		n, err := a.Others(ctx)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	others(0)
+	b := open(t, path)
+	others(1)
+	require.NoError(t, b.Close())
+	others(0)
+}

@@ -30,7 +30,8 @@ import (
 //	*    /status/admin/  changes (see package statuspage), with the token
 //	GET  /metrics        for Prometheus
 //	GET  /healthz        200 while the program runs
-//	GET  /readyz         200 while it takes calls and its ledger answers
+//	GET  /readyz         200 while it takes calls and its ledger answers; then who may see the
+//	                     page reads what else is amiss, such as a configuration that was refused
 //	POST /-/reload       with the token and Content-Type: application/json
 func adminHandler(p *program, page *statuspage.Page, registry *prometheus.Registry) (http.Handler, error) {
 	change, err := statuspage.Admin(p.gw.Transport(), statuspage.AdminOptions{
@@ -69,7 +70,11 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 		say(w, http.StatusServiceUnavailable, "the ledger does not answer: calls that budgets pay for are refused")
 		return
 	}
-	say(w, http.StatusOK, "ok")
+	text := "ok"
+	if mayLook(p.file.Admin)(r) {
+		text = strings.Join(append([]string{text}, p.notices()...), "\n")
+	}
+	say(w, http.StatusOK, text)
 }
 
 // known refuses names that a page of the web can make point here. A literal address cannot

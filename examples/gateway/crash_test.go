@@ -110,11 +110,13 @@ func TestSecondSignalEndsItNow(t *testing.T) {
 	p := launch(t, config)
 	sent := p.messages(t.Context(), 0, 1)
 	until(t, "it is at the vendor", func() bool { return fake.Counts().Accepted == 1 })
+	begin := time.Now()
 	p.signal(syscall.SIGTERM)
 	until(t, "it is not ready any more", func() bool {
 		return send(t.Context(), "GET", p.admin+"/readyz", "").status == 503
 	})
 	assert.Equal(t, 200, send(t.Context(), "GET", p.admin+"/healthz", "").status)
+	until(t, "a second has gone by", func() bool { return time.Since(begin) > sameSignal })
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, failed, p.exit())
 	for a := range sent { // some hear it before the end
@@ -122,4 +124,25 @@ func TestSecondSignalEndsItNow(t *testing.T) {
 	}
 	p = launch(t, config)
 	assert.Equal(t, cent, p.status().Budgets[0].Presumed)
+}
+
+// A terminal and some supervisors tell the process and its group: that is one signal.
+func TestOneSignalThatComesTwice(t *testing.T) {
+	fake := vendortest.NewSMS(vendortest.Options{Price: cent, Faults: slowly(1, 2*time.Second)})
+	defer fake.Close()
+	p := launch(t, where(t, head+"providers:\n"+twilio(fake.URL(), "    budgets: {day: {limit: 100 USD, every: rolling 24h}}\n")))
+	sent := p.messages(t.Context(), 0, 1)
+	until(t, "it is at the vendor", func() bool { return fake.Counts().Accepted == 1 })
+	begin := time.Now()
+	p.signal(syscall.SIGTERM)
+	until(t, "it is not ready any more", func() bool {
+		return send(t.Context(), "GET", p.admin+"/readyz", "").status == 503
+	})
+	p.signal(syscall.SIGINT)
+	p.signal(syscall.SIGTERM)
+	if time.Since(begin) > sameSignal/2 {
+		t.Log("the machine is slow: the second may have come too late")
+	}
+	assert.Equal(t, map[int]int{201: 1}, statuses(sent))
+	assert.Equal(t, done, p.exit())
 }

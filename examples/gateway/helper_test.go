@@ -172,6 +172,12 @@ func (p *process) kill() {
 
 func (p *process) signal(s syscall.Signal) { require.NoError(p.t, p.cmd.Process.Signal(s)) }
 
+// stop ends it as an operator does.
+func (p *process) stop() int {
+	p.signal(syscall.SIGTERM)
+	return p.exit()
+}
+
 // exit waits for the end and returns the exit status.
 func (p *process) exit() int {
 	select {

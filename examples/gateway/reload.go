@@ -28,6 +28,7 @@ type reloader struct {
 	mu      sync.Mutex // guards what follows, and lets one reload happen at a time
 	running *gateway.File
 	tried   string // the last contents that were tried, good or bad
+	refused refused
 	seen    string // what the last look saw
 
 	draining atomic.Bool
@@ -49,6 +50,13 @@ func (r *reloader) register(reg *prometheus.Registry) error {
 		return err
 	}
 	return reg.Register(r.since)
+}
+
+// inForce is the running configuration.
+func (r *reloader) inForce() *gateway.File {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running
 }
 
 // drain says that the program ends: it is not ready any more, and reloads nothing.
@@ -95,13 +103,51 @@ func (r *reloader) now(why string) (problems []string) {
 		}
 	}
 	if len(problems) > 0 {
+		r.refuse(problems)
 		r.success.Set(0)
 		r.log.Error("the configuration was not reloaded: the running one stays", "why", why, "problems", problems)
 		return problems
 	}
 	r.running, r.tried = next, next.Hash
+	r.refuse(nil)
 	r.success.Set(1)
 	r.since.SetToCurrentTime()
 	r.log.Info("the configuration was reloaded", "why", why, "hash", next.Hash)
 	return nil
+}
+
+// refused is a file that was not taken.
+type refused struct {
+	mu       sync.Mutex // guards what follows
+	since    time.Time
+	problems []string
+}
+
+// refuse notes what is wrong with the file, or that nothing is, and has callers of unknown
+// paths told: what they look for may stand in the file already.
+func (r *reloader) refuse(problems []string) {
+	r.refused.mu.Lock()
+	defer r.refused.mu.Unlock()
+	switch {
+	case len(problems) == 0:
+		r.refused.since = time.Time{}
+		r.gw.Outdated("")
+	case r.refused.since.IsZero():
+		r.refused.since = time.Now()
+		fallthrough
+	default:
+		r.gw.Outdated("the configuration file is newer than what is in force: it was refused at " + r.refused.since.UTC().Format(time.RFC3339) + " (see the log, or outlay-gateway check)")
+	}
+	r.refused.problems = problems
+}
+
+// notices are what the page says of it.
+func (r *reloader) notices() []string {
+	r.refused.mu.Lock()
+	defer r.refused.mu.Unlock()
+	if len(r.refused.problems) == 0 {
+		return nil
+	}
+	all := []string{"The configuration file was refused at " + r.refused.since.UTC().Format(time.RFC3339) + "; the one before it is in force."}
+	return append(all, r.refused.problems...)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -212,4 +213,57 @@ func TestWhoMayReload(t *testing.T) {
 	assert.Equal(t, 503, a.status)
 	assert.Equal(t, "frozen", a.problem("reason"))
 	assert.NotContains(t, p.text(), adminToken)
+}
+
+// Who looks for what stands in a file that was refused learns that it was.
+func TestARefusedFileIsTold(t *testing.T) {
+	good := head + "providers:\n" + twilio("http://127.0.0.1:1", "")
+	config := where(t, good)
+	p := launch(t, config)
+	unknown := func() string { return send(t.Context(), "GET", p.calls+"/github/x", "").body }
+	ready := func() string { return send(t.Context(), "GET", p.admin+"/readyz", "").body }
+	page := func() string { return send(t.Context(), "GET", p.admin+"/status/", "").body }
+	assert.NotContains(t, unknown(), "newer")
+	assert.Equal(t, "ok\n", ready())
+
+	write(t, config, good+"  github: {preset: github, rates: [30]}\n")
+	require.Equal(t, 422, p.reloads().status)
+	assert.Contains(t, unknown(), "the configuration file is newer than what is in force")
+	for _, text := range []string{ready(), page(), send(t.Context(), "GET", p.admin+"/status/?format=json", "").body} {
+		assert.Contains(t, text, "The configuration file was refused at 20")
+		assert.Contains(t, text, "outlay.yaml:12:")
+	}
+	assert.Contains(t, send(t.Context(), "GET", p.admin+"/readyz", "", "X-Forwarded-For", "192.0.2.1").body, "ok\n")
+	assert.NotContains(t, send(t.Context(), "GET", p.admin+"/readyz", "", "X-Forwarded-For", "192.0.2.1").body, "refused", "it is for those who may see the page")
+
+	write(t, config, good+"  github: {preset: github, rates: [30/s]}\n")
+	require.Equal(t, 200, p.reloads().status)
+	assert.NotContains(t, send(t.Context(), "GET", p.calls+"/gitlab/x", "").body, "newer")
+	assert.Equal(t, "ok\n", ready())
+	assert.NotContains(t, page(), "file was refused")
+}
+
+// Two gateways on one file of books have one limit: both learn that their files differ.
+func TestTwoConfigurationsOfOneLedger(t *testing.T) {
+	fake := vendortest.NewSMS(vendortest.Options{})
+	defer fake.Close()
+	at := func(limit string) string {
+		return head + "providers:\n" + twilio(fake.URL(), "    budgets: {day: {limit: "+limit+" USD, every: day}}\n")
+	}
+	first := where(t, at("100"))
+	a := launch(t, first)
+	require.Equal(t, 201, a.message(t.Context(), 1).status)
+	second := filepath.Join(filepath.Dir(first), "second.yaml")
+	write(t, second, at("50"))
+	b := launch(t, second)
+	assert.Contains(t, b.text(), "this configuration says 50 USD, and another program that shares the ledger has configured 100")
+	assert.Contains(t, send(t.Context(), "GET", b.admin+"/readyz", "").body, "ok\nBudget day: ")
+	require.Equal(t, 201, b.message(t.Context(), 2).status)
+	until(t, "the first looks", func() bool {
+		return strings.Contains(a.text(), "this configuration says 100 USD, and another program that shares the ledger has configured 50")
+	})
+	assert.Equal(t, 0, b.stop())
+	a.kill()
+	a = launch(t, first) // alone: another limit is a new limit
+	assert.NotContains(t, a.text(), "differ")
 }

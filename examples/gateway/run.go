@@ -54,6 +54,7 @@ type program struct {
 	stores *stores
 	gw     *gateway.Gateway
 	reload *reloader
+	limits limits
 	admin  http.Handler
 
 	servers []*http.Server
@@ -69,7 +70,7 @@ func assemble(ctx context.Context, file *gateway.File, c *invocation) (*program,
 		return nil, err
 	}
 	metrics := promtransport.New(promtransport.Options{})
-	page := statuspage.New(statuspage.Options{Allow: mayLook(file.Admin), Title: "outlay gateway"})
+	page := statuspage.New(statuspage.Options{Allow: mayLook(file.Admin), Title: "outlay gateway", Notices: p.notices})
 	p.gw, err = gateway.New(file.Config, gateway.Parts{
 		Ledger: p.stores.ledger, Limiter: p.stores.limiter, Log: callLogger(p.log, file.Log),
 		OnEvent: transport.Tee(transport.LogTo(p.log, transport.LogOptions{}), metrics.Observe, page.Observe),
@@ -84,6 +85,9 @@ func assemble(ctx context.Context, file *gateway.File, c *invocation) (*program,
 	if err := errors.Join(registry.Register(metrics), p.reload.register(registry)); err != nil {
 		return nil, errors.Join(err, p.stores.close())
 	}
+	p.limits.log = p.log
+	p.limits.ledger, _ = p.stores.ledger.(sharedLedger)
+	p.limits.look(file, time.Now())
 	p.admin, err = adminHandler(p, page, registry)
 	if err != nil {
 		return nil, errors.Join(err, p.stores.close())
@@ -112,6 +116,7 @@ func (p *program) serve(signals <-chan os.Signal) (int, error) {
 			return p.shutdown(signals)
 		case <-look.C:
 			look.Reset(p.reload.look())
+			p.limits.look(p.reload.inForce(), time.Now())
 		case err := <-p.broken:
 			p.log.Error("a listener failed", "error", err.Error())
 			code, _ := p.shutdown(signals)
@@ -173,9 +178,14 @@ func (p *program) listen() error {
 	return nil
 }
 
+// sameSignal is how long another signal counts as the same one: a terminal and some
+// supervisors tell the process and its group.
+const sameSignal = time.Second
+
 // shutdown ends everything: listeners first, then the calls, the books last. A second
 // signal ends it at once; what is in flight is presumed spent then, at the next start.
 func (p *program) shutdown(signals <-chan os.Signal) (int, error) {
+	begin := time.Now()
 	p.log.Info("shutting down", "grace", p.file.Shutdown.String())
 	p.reload.drain()
 	ctx, cancel := context.WithTimeout(context.Background(), p.file.Shutdown)
@@ -192,7 +202,7 @@ func (p *program) shutdown(signals <-chan os.Signal) (int, error) {
 			p.log.Info("stopped")
 			return done, nil
 		case s := <-signals:
-			if s != syscall.SIGHUP {
+			if s != syscall.SIGHUP && time.Since(begin) >= sameSignal {
 				p.log.Warn("stopped by a second signal: calls in flight are presumed spent at the next start")
 				return failed, nil
 			}
@@ -220,4 +230,9 @@ func (p *program) end(ctx context.Context) error {
 	}
 	p.served.Wait()
 	return errors.Join(err, p.stores.close())
+}
+
+// notices are what the page says beside what it shows.
+func (p *program) notices() []string {
+	return append(p.reload.notices(), p.limits.told()...)
 }

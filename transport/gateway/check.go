@@ -241,6 +241,10 @@ func from(was string) string {
 	return " from " + was
 }
 
+// Budgets are the budgets that the file names, also those of which every tenant, caller or
+// destination has one, by their names.
+func (f *File) Budgets() map[string]budget.Budget { return f.allBudgets() }
+
 // allBudgets are the budgets by name, also the divided ones.
 func (f *File) allBudgets() map[string]budget.Budget {
 	all := map[string]budget.Budget{}

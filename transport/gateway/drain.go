@@ -117,3 +117,15 @@ func (s *snapshot) without(next *snapshot) (gone []*upstream) {
 	}
 	return gone
 }
+
+// Outdated has callers of paths and providers that are not there told why that may be: the
+// sentence that a newer configuration was refused. Empty: that is over.
+func (g *Gateway) Outdated(why string) { g.outdated.Store(&why) }
+
+// outdatedHint ends the text of a refusal that a newer configuration may not make.
+func (g *Gateway) outdatedHint() string {
+	if why := g.outdated.Load(); why != nil && *why != "" {
+		return "; " + *why
+	}
+	return ""
+}

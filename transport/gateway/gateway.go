@@ -60,6 +60,8 @@ type Gateway struct {
 	// buffered counts the bytes of request bodies in memory.
 	buffered atomic.Int64
 	active   drain
+	// outdated says that a newer configuration was refused.
+	outdated atomic.Pointer[string]
 	own      ownAddrs
 	// queue ends for those who wait, and hard for everybody, at Shutdown.
 	queue, hard     context.Context

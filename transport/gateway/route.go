@@ -121,7 +121,7 @@ func (c *call) find() *refusal {
 	if c.listener.Provider == "" {
 		text += "; there are: /" + strings.Join(slices.Sorted(maps.Keys(c.snap.byPath)), ", /")
 	}
-	return &refusal{status: http.StatusNotFound, reason: "no_such_provider", text: text}
+	return &refusal{status: http.StatusNotFound, reason: "no_such_provider", text: text + c.g.outdatedHint()}
 }
 
 func badPath(text string) *refusal {
@@ -231,7 +231,7 @@ func (c *call) checkRoute() *refusal {
 	path, _ := url.PathUnescape(c.escaped) // checked before
 	h, pattern := c.up.routes.Handler(&http.Request{Method: c.in.Method, URL: &url.URL{Path: path, RawPath: c.escaped}})
 	if _, ok := h.(allowed); !ok {
-		return &refusal{status: http.StatusNotFound, reason: "no_such_route", text: c.up.Name + ": this path is not among the routes of the configuration"}
+		return &refusal{status: http.StatusNotFound, reason: "no_such_route", text: c.up.Name + ": this path is not among the routes of the configuration" + c.g.outdatedHint()}
 	}
 	c.route = pattern
 	return nil

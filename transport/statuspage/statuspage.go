@@ -63,6 +63,11 @@ type Options struct {
 	Allow func(*http.Request) bool
 	// Title stands at the top. Empty: outlay.
 	Title string
+	// Notices, if set, are sentences of the program around it that stand first under "now",
+	// such as that a configuration was refused. It is asked for every page, from several
+	// goroutines, and must not wait. What it returns is shown as it is, so that it must
+	// hold no secret.
+	Notices func() []string
 	// Timeout bounds the reading of the ledger. Zero: 2 s.
 	Timeout time.Duration
 }
@@ -172,6 +177,13 @@ func (p *Page) look(ctx context.Context) (*view, error) {
 	p.mem.read(s)
 	v := newView(&s, p.mem, p.recall(ctx, t, &s))
 	v.Title = p.o.Title
+	v.Notices = []string{}
+	if p.o.Notices != nil {
+		v.Notices = append(v.Notices, p.o.Notices()...)
+	}
+	if len(v.Notices) > 0 && severity[v.Level] < severity[levelWarn] {
+		v.Level = levelWarn
+	}
 	return v, nil
 }
 

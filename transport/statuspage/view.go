@@ -45,6 +45,7 @@ type view struct {
 	Stores    []storeView    `json:"stores"`
 	Decisions []decisionView `json:"decisions"`
 	Changes   []changeView   `json:"changes"`
+	Notices   []string       `json:"notices"`
 
 	Title     string    `json:"-"`
 	Now       []finding `json:"-"` // what needs a look, the worst first
