@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/price"
 	"github.com/outlay-go/outlay/transport"
 )
 
@@ -155,4 +157,23 @@ func TestTheCallerMayChangeTheDateOfAnAnswer(t *testing.T) {
 		}
 	}
 	<-done
+}
+
+// A price that cannot be is no reason to show negative costs.
+func TestAbsurdCostsDoNotOverflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 500}), func(_ *transport.Config, p *transport.Provider) {
+			p.Price = price.PerCall(math.MaxInt64)
+			p.Budgets = []budget.Budget{{Name: "calls", Limit: 10 * budget.Unit, Unit: budget.Calls, Every: budget.Day}}
+			p.Retry.Unknown = transport.ReplayAll
+		})
+		ctx, record := transport.Record(t.Context())
+		_, err := w.send(ctx, "POST", "x")
+		require.NoError(t, err)
+		require.Equal(t, 4, record.Attempts())
+		require.Equal(t, map[string]budget.Amount{"USD": math.MaxInt64}, record.Cost())
+		for _, e := range w.eventsOf(transport.KindFinished) {
+			require.Equal(t, budget.Amount(math.MaxInt64), e.Cost)
+		}
+	})
 }

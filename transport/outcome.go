@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"math"
 	"net/http"
 	"time"
 
@@ -88,7 +89,7 @@ func (c *call) close(o budget.Outcome) {
 	case budget.StateVoided:
 		cost = 0
 	}
-	c.cost += cost
+	c.cost = plus(c.cost, cost)
 	c.rec.attempt(c.attempt, func(i *AttemptInfo) {
 		i.State, i.Cost, i.Unit, i.Why = o.State, cost, c.quote.Unit, o.Why
 	})
@@ -104,6 +105,14 @@ func (c *call) close(o budget.Outcome) {
 		c.emit(&e)
 		c.noticed(report)
 	}
+}
+
+// plus adds costs, which are not negative, without overflow.
+func plus(a, b budget.Amount) budget.Amount {
+	if sum, err := a.Add(b); err == nil {
+		return sum
+	}
+	return math.MaxInt64
 }
 
 // dateOf returns the Date of an answer as a witness for the ledger's clock, at most once

@@ -82,7 +82,7 @@ func (r *CallRecord) Cost() map[string]budget.Amount {
 	for _, c := range r.Calls() {
 		for _, a := range c.Attempts {
 			if a.State == budget.StateSettled || a.State == budget.StatePresumed {
-				sum[a.Unit] += a.Cost
+				sum[a.Unit] = plus(sum[a.Unit], a.Cost)
 			}
 		}
 	}
