@@ -258,9 +258,12 @@ func sqliteFile(t *testing.T, sql string) (string, *sqlite3.Conn) {
 }
 
 func TestPathsThatCannotBe(t *testing.T) {
-	_, err := Open("")
-	require.Error(t, err)
-	_, err = Open(filepath.Join(t.TempDir(), "no", "such", "directory", "spend.db"))
+	for _, path := range []string{"", ":memory:"} {
+		_, err := Open(path)
+		require.Error(t, err)
+		require.NoFileExists(t, path)
+	}
+	_, err := Open(filepath.Join(t.TempDir(), "no", "such", "directory", "spend.db"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorIs(t, err, budget.ErrUnavailable)
 }

@@ -68,8 +68,11 @@ func Open(path string) (*Ledger, error) { return Options{}.Open(path) }
 
 // Open is like the function [Open], with options.
 func (o Options) Open(path string) (*Ledger, error) {
-	if path == "" {
+	switch path {
+	case "":
 		return nil, &Error{Fault: Foreign, Err: errors.New("the path is empty")}
+	case ":memory:":
+		return nil, &Error{Fault: Foreign, Path: path, Err: errors.New("a ledger is a file; one that forgets is budget.Memory")}
 	}
 	given := path
 	path, err := resolvePath(path)

@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"bytes"
-	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -34,7 +33,8 @@ func billedGemini(status int) Billed {
 type googleBody struct {
 	status, message   string // of the map services
 	code, text        string // of google.rpc
-	reason, delay     string
+	reason, domain    string
+	delay             string
 	quota, quotaValue string
 	// limit, limitValue are the same of google.rpc.ErrorInfo.
 	limit, limitValue       string
@@ -57,6 +57,8 @@ func scanGoogle(body []byte) (g googleBody) {
 			keep(&g.code, v)
 		case "error.message":
 			keep(&g.text, v)
+		case "error.errors[].domain":
+			keep(&g.domain, v)
 		case "error.errors[].reason":
 			keep(&g.reason, v)
 		case "error.details[].retryDelay":
@@ -100,8 +102,10 @@ func readGoogle(r Reading, a Answer) Reading {
 	switch {
 	case g.reason == "dailyLimitExceeded":
 		r.quota("daily", "body")
-	case g.reason == "quotaExceeded": // unlike a rate it does not come back in seconds
-		r.quota(cmp.Or(period(g.text), "quota"), "body")
+	case g.reason == "quotaExceeded" && g.domain == "youtube.quota": // its units of the day
+		r.quota("daily", "body")
+	case g.reason == "quotaExceeded" && period(g.text) != "": // others may be of one object
+		r.quota(period(g.text), "body")
 	case g.code == "RESOURCE_EXHAUSTED", g.reason == "rateLimitExceeded", g.reason == "userRateLimitExceeded":
 		r.throttle("body")
 	case a.Status == http.StatusServiceUnavailable && g.code == "UNAVAILABLE": // overloaded
