@@ -53,7 +53,7 @@ func (c *call) decide(a *attempt) (delay time.Duration, again bool) {
 // repeatable names the reason for which the attempt may be repeated, or "".
 func (c *call) repeatable(a *attempt) string {
 	switch {
-	case a.reading.Wall, a.reading.Partial:
+	case a.reading.Wall, a.reading.Partial, a.reading.Final:
 		return ""
 	case a.reading.Throttled:
 		return "throttled"

@@ -332,3 +332,25 @@ func TestRefusalsInXMLAreRead(t *testing.T) {
 		})
 	}
 }
+
+// The vendor's own word on repeats counts: its SDKs obey it as well.
+func TestAVendorMayForbidTheRepeat(t *testing.T) {
+	for header, attempts := range map[string]int{
+		"X-Should-Retry: false": 1, "Stripe-Should-Retry: False ": 1, "X-Should-Retry: true": 2, "X-Should-Retry: ": 2,
+	} {
+		t.Run(header, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, answers(t, answer{status: 429, header: header + "\nRetry-After: 2", body: "slow"}, answer{status: 200}))
+				resp, err := w.post("x")
+				require.NoError(t, err)
+				if attempts == 1 {
+					require.Equal(t, "slow", read(t, resp))
+				}
+				require.Len(t, w.base.at(), attempts)
+				_, err = w.post("y")
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, w.base.at()[1], 2*time.Second, "the gate is closed all the same")
+			})
+		})
+	}
+}

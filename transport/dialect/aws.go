@@ -8,7 +8,7 @@ import (
 // aws are the services of Amazon. The error code decides, under nearly any status.
 // x-amz-retry-after is what botocore obeys.
 var aws = []vendor{
-	{name: "AWS SES", also: []string{"amazonses", "awssns", "amazonsns", "awsendusermessaging", "awspinpoint"},
+	{name: "AWS SES", also: []string{"awssesv2", "amazonses", "amazonsesv2", "awssns", "amazonsns", "awsendusermessaging", "awspinpoint"},
 		hints: amzRetryAfter, peek: refusals | answers, refusal: readAWSHeader, body: readAWS},
 	{name: "AWS", also: []string{"amazon", "bedrock"},
 		hints: amzRetryAfter, peek: refusals, refusal: readAWSHeader, body: readAWS},

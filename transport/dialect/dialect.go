@@ -82,6 +82,9 @@ type Reading struct {
 	// Partial: the provider accepted a part of the call (some recipients, some items),
 	// so that sending it again would repeat that part.
 	Partial bool
+	// Final: the provider says that the call is not to be sent again, whatever else it
+	// says (X-Should-Retry and Stripe-Should-Retry: false).
+	Final bool
 }
 
 // Window is the state of one limit.

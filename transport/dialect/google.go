@@ -13,7 +13,7 @@ var google = []vendor{
 	// https://developers.google.com/maps/documentation/geocoding/usage-and-billing; the day is Pacific
 	{name: "Google Maps", also: []string{"googleplaces", "googlegeocoding", "googledirections", "googleroutes", "googledistancematrix", "maps"},
 		peek: refusals | answers, body: readGoogle},
-	{name: "Google APIs", also: []string{"google", "gmail", "gmailgoogleapis"}, peek: refusals, body: readGoogle},
+	{name: "Google APIs", also: []string{"google", "gmail", "gmailgoogleapis", "youtube"}, peek: refusals, body: readGoogle},
 	// https://ai.google.dev/gemini-api/docs/billing
 	{name: "Gemini", also: []string{"geminiapi", "googlegemini", "googleai"}, peek: refusals | answers, body: readGoogle, billed: billedGemini},
 	// https://cloud.google.com/vertex-ai/generative-ai/pricing

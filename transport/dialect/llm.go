@@ -9,13 +9,14 @@ import (
 // llm are the vendors of language models. A good answer that counts its tokens is
 // billed.
 var llm = []vendor{
-	// https://platform.openai.com/docs/guides/rate-limits: a reset is the time until the bucket is full
-	{name: "OpenAI", form: DeltaSeconds, windows: openAIWindows, naming: openAINaming, peek: refusals | answers, ref: "id", body: readOpenAI},
+	// https://platform.openai.com/docs/guides/rate-limits: a reset is the time until the bucket is full;
+	// https://console.groq.com/docs/rate-limits has the same headers
+	{name: "OpenAI", also: []string{"groq"}, form: DeltaSeconds, windows: openAIWindows, naming: openAINaming, peek: refusals | answers, ref: "id", body: readOpenAI},
 	// https://docs.anthropic.com/en/api/rate-limits; 529 is overload
 	{name: "Anthropic", also: []string{"claude"}, form: DeltaSeconds, limits: []int{529}, peek: refusals | answers, ref: "id",
 		windows: anthropicWindows, naming: naming{prefix: "Anthropic-Ratelimit-"}, body: readAnthropic},
 	// https://learn.microsoft.com/azure/ai-foundry/openai/faq
-	{name: "Azure OpenAI", also: []string{"azureapimanagement"}, form: DeltaSeconds, peek: refusals | answers, ref: "id",
+	{name: "Azure OpenAI", also: []string{"azureapimanagement", "microsoftazureopenai"}, form: DeltaSeconds, peek: refusals | answers, ref: "id",
 		windows: openAIWindows, naming: openAINaming, body: readAzure, billed: billedAzure},
 	{name: "Mistral", also: []string{"mistralai"}, form: DeltaSeconds, peek: answers, ref: "id", refusal: mistralPlan, body: readUsage, naming: openAINaming, windows: []family{
 		{name: "req-minute", limit: "X-Ratelimit-Limit-Req-Minute", remaining: "X-Ratelimit-Remaining-Req-Minute"},

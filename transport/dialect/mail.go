@@ -5,7 +5,7 @@ import "strings"
 // mail are the vendors of email.
 var mail = []vendor{
 	// SendGrid API reference, rate limits; one window for each endpoint
-	{name: "SendGrid", form: EpochSeconds, windows: xRateLimit, refIn: "X-Message-Id", peek: refusals,
+	{name: "SendGrid", also: []string{"twiliosendgrid"}, form: EpochSeconds, windows: xRateLimit, refIn: "X-Message-Id", peek: refusals,
 		body: balanceCode("errors[].message", "Maximum credits exceeded")},
 	// mailgun-go errors.go: the reset is a float
 	{name: "Mailgun", form: EpochSeconds, windows: xRateLimit, peek: refusals, body: waitAt("retry-seconds")},

@@ -54,6 +54,7 @@ func (r *Reading) status(c *clock, status int, hints []hint, limits []int) {
 		return
 	}
 	r.RetryAfter, r.Hinted = c.retryAfter(hints)
+	r.Final = isFalse(c.h, "X-Should-Retry") || isFalse(c.h, "Stripe-Should-Retry")
 	switch {
 	case status == http.StatusTooManyRequests || slices.Contains(limits, status):
 		r.throttle("status")
@@ -63,6 +64,8 @@ func (r *Reading) status(c *clock, status int, hints []hint, limits []int) {
 		r.wall("balance", "status")
 	}
 }
+
+func isFalse(h http.Header, key string) bool { return strings.EqualFold(trim(first(h, key)), "false") }
 
 // standardWindows reads the headers that everybody may use. Servers tell the same limit
 // under several names, old and new; those of a good answer are read up to the first that

@@ -12,7 +12,8 @@ import (
 
 func TestForKnowsUsualSpellings(t *testing.T) {
 	for alias, name := range map[string]string{
-		"twilio": "Twilio", "TWILIO": "Twilio", "ip-api": "ip-api.com", "ipapi": "ip-api.com", "X (Twitter)": "X", "twitter": "X",
+		"twilio": "Twilio", "TWILIO": "Twilio", "Twilio SendGrid": "SendGrid", "Microsoft Azure OpenAI": "Azure OpenAI", "Groq": "OpenAI", "YouTube Data API": "Google APIs",
+		"ip-api": "ip-api.com", "ipapi": "ip-api.com", "X (Twitter)": "X", "twitter": "X",
 		"Bird (MessageBird)": "Bird", "Gmail / Google APIs": "Google APIs", "azure-openai": "Azure OpenAI", "Google Distance Matrix": "Google Maps",
 		"google places": "Google Maps", "Slack Web API": "Slack", "LINE Messaging API": "LINE", "AWS SES v2": "AWS SES", "AWS SQS": "AWS",
 		"Amazon Bedrock": "AWS", "africas_talking": "Africa's Talking", "Jira": "Jira Cloud", "shopify-graphql": "Shopify", "Shopify REST": "Shopify REST",
