@@ -10,7 +10,7 @@ import (
 const HistoryParts = 96
 
 // Historian is a Ledger that tells how the present windows came about. It is optional:
-// without it the totals are all that is known. Memory and sqliteledger have it.
+// without it the totals are all that is known. All ledgers of this module have it.
 //
 // A ledger that keeps no log begins to remember a budget when it is first asked for it,
 // so that nobody pays who does not ask; [History.Since] tells when that was.

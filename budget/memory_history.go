@@ -119,6 +119,9 @@ func (t *tally) moved(r *record, l *leg, was sums, from State, o Outcome, now ti
 	if o.State == StateVoided {
 		s.Calls--
 	}
+	if from == StateVoided { // the invoice has it after all
+		s.Calls++
+	}
 	if change := settled + presumed; from != StateHeld {
 		s.Up, s.Down = s.Up+max(0, change), s.Down+max(0, -change)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -80,6 +82,25 @@ func (p Period) String() string {
 		s += "@" + p.at.String()
 	}
 	return s
+}
+
+// ParsePeriod reads what [Period.String] wrote, for ledgers that know a budget from their
+// books only. Any other text is the zero Period, or one that is not valid.
+func ParsePeriod(s string) Period {
+	if d, ok := strings.CutPrefix(s, "rolling "); ok {
+		length, _ := time.ParseDuration(d)
+		return Rolling(length)
+	}
+	name, at, _ := strings.Cut(s, "@")
+	name, from, _ := strings.Cut(name, " from ")
+	p := map[string]Period{"day": Day, "week": Week, "month": Month}[name]
+	if day, err := strconv.Atoi(from); err == nil {
+		p = p.From(day)
+	}
+	if timeOfDay, err := time.ParseDuration(at); err == nil {
+		p = p.At(timeOfDay)
+	}
+	return p
 }
 
 // check says what is wrong with the period.

@@ -272,3 +272,13 @@ func BenchmarkWindow(b *testing.B) {
 		_ = budget.Day.Window(at, z)
 	}
 }
+
+func TestPeriodsSurviveAsText(t *testing.T) {
+	for _, p := range []budget.Period{
+		budget.Day, budget.Week, budget.Month, budget.Day.At(6 * time.Hour), budget.Week.At(90 * time.Minute),
+		budget.Month.From(15), budget.Month.From(31).At(time.Second), budget.Rolling(24 * time.Hour), budget.Rolling(time.Minute),
+	} {
+		require.Equal(t, p, budget.ParsePeriod(p.String()))
+	}
+	require.Equal(t, budget.Period{}, budget.ParsePeriod("blue moon"))
+}

@@ -31,7 +31,7 @@ func (l *Ledger) configure(ctx context.Context, b budget.Budget) (budget.Window,
 	if known && !a.stale {
 		return a.current, nil
 	}
-	reply, _, err := l.store.run(ctx, l.scripts.configure, []string{l.keys.account(b.Name), l.keys.log},
+	reply, _, err := l.store.run(ctx, l.scripts.configure, []string{l.keys.account(b.Name), l.keys.log, l.keys.watched},
 		what(b), int64(b.Limit), b.Label, alerts(b), b.Name, bit(known))
 	if err != nil {
 		if a != nil && what(a.given) == what(b) {
@@ -140,14 +140,21 @@ func (l *Ledger) totals(ctx context.Context, when time.Time, b budget.Budget) (b
 	if err != nil {
 		return t, err
 	}
-	acc := list(at(reply, 0))
-	t.Frozen = text(at(reply, 1)) != ""
-	if stored := text(at(acc, 0)); stored == "" {
-		return t, nil
-	} else if stored != what(b) {
+	if stored := text(at(list(at(reply, 0)), 0)); stored != "" && stored != what(b) {
 		return t, isAnother(b, stored)
 	}
-	if override := amount(at(acc, 2)); override != 0 && amount(at(acc, 1)) == b.Limit {
+	readTotals(&t, reply)
+	return t, nil
+}
+
+// readTotals reads the reply of totals.lua.
+func readTotals(t *budget.Totals, reply []any) {
+	acc := list(at(reply, 0))
+	t.Frozen = text(at(reply, 1)) != ""
+	if text(at(acc, 0)) == "" {
+		return
+	}
+	if override := amount(at(acc, 2)); override != 0 && amount(at(acc, 1)) == t.Budget.Limit {
 		t.Limit = override
 	}
 	t.Trend.Settled = number(at(acc, 3))
@@ -161,5 +168,20 @@ func (l *Ledger) totals(ctx context.Context, when time.Time, b budget.Budget) (b
 		t.OpenHolds += int(number(at(w, 5)))
 		t.PresumedHolds += int(number(at(w, 6)))
 	}
-	return t, nil
+}
+
+// known is a budget as far as the account knows it: without Keep and Monitor. A zone that
+// this machine does not know is left out.
+func known(name string, acc []any) budget.Budget {
+	is := strings.SplitN(text(at(acc, 0)), "|", 3)
+	b := budget.Budget{Name: name, Label: text(at(acc, 13)), Limit: amount(at(acc, 1)), Unit: is[0]}
+	if len(is) == 3 {
+		b.Every = budget.ParsePeriod(is[1])
+		b.Zone, _ = time.LoadLocation(is[2])
+	}
+	for p := range strings.FieldsSeq(text(at(acc, 14))) {
+		n, _ := strconv.Atoi(p)
+		b.Alerts = append(b.Alerts, n)
+	}
+	return b
 }

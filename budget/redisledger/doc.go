@@ -58,8 +58,19 @@
 // for 15 minutes, presumed ones for 35 days after their windows, totals for 400 days, and
 // those of rolling periods shorter than nine days for a thousand buckets. A cost that
 // comes later is added to the key "unattributed". The keys "generation", "owners" and
-// "log" (what operators did, the last 10,000) stay.
+// "log" (what people did, the last 10,000) stay. The key "windows" lists the windows whose
+// totals are known, 100,000 of them.
 //
 // An open hold takes about 380 bytes, an ended one 290 for as long as it is known, and an
 // instance about 40 in each window (Redis 7.0, 2026).
+//
+// # History
+//
+// A budget that somebody asked for with History or Spending, as a status page does, is
+// remembered from then on by all instances: a key "tally" for each of its windows has what
+// was booked in each of 96 parts and by each of 64 providers, 12 KiB at most, until 35 days
+// after the window. Its holds and outcomes write that in the script that books them, with
+// no round trip more. The books do not depend on it, nor on "log" and "windows": when Redis
+// loses its books, instances report what they spent but not when and by which provider,
+// and what people did is lost. That Redis lost it can be seen in [budget.History.Since].
 package redisledger

@@ -442,9 +442,16 @@ func TestEveryKeyOfACallExpires(t *testing.T) {
 	client := startServer(t).client(t)
 	l := open1(t, client, Options{})
 	rolling := budget.Budget{Name: "roll {x}", Limit: budget.Unit, Every: budget.Rolling(time.Hour)}
+	early := take(t, l, rolling, "0.1")
+	_, err := l.Resolve(t.Context(), early, budget.Settled(budget.Unit/10))
+	require.NoError(t, err)
+	_, err = l.History(t.Context(), time.Now(), month(), rolling) // from here on what is remembered expires as well
+	require.NoError(t, err)
+	_, err = l.Correct(t.Context(), early, budget.Unit/20, budget.By{Who: "anna"})
+	require.NoError(t, err)
 	spend(t, l, month(), "1")
 	take(t, l, rolling, "0.5")
-	_, err := l.Resolve(t.Context(), take(t, l, rolling, "0.25"), budget.Presumed(0))
+	_, err = l.Resolve(t.Context(), take(t, l, rolling, "0.25"), budget.Presumed(0))
 	require.NoError(t, err)
 	keys, err := client.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)

@@ -11,23 +11,33 @@ import (
 // keys are the names of all keys of one ledger. Their common part has the hash tag, so
 // that a cluster keeps them in one slot; braces in later parts do not count.
 type keys struct {
-	generation, owners, frozen, presumed, unattributed, log string
-	base                                                    string
+	generation, owners, frozen, presumed, unattributed, log, watched, index string
+	base                                                                    string
 }
 
 func newKeys(prefix, name string) keys {
 	base := prefix + ":{" + name + "}:"
 	return keys{
 		generation: base + "generation", owners: base + "owners", frozen: base + "frozen", presumed: base + "presumed",
-		unattributed: base + "unattributed", log: base + "log", base: base,
+		unattributed: base + "unattributed", log: base + "log", watched: base + "watched", index: base + "windows", base: base,
 	}
 }
 
 func (k *keys) account(budget string) string    { return k.base + "budget:" + budget }
 func (k *keys) window(budget, id string) string { return k.base + "window:" + budget + ":" + id }
+func (k *keys) tally(budget, id string) string  { return k.base + "tally:" + budget + ":" + id }
 func (k *keys) hold(id budget.HoldID) string    { return k.base + "hold:" + id.String() }
 func (k *keys) holds(owner string) string       { return k.base + "holds:" + owner }
 func (k *keys) writes(owner string) string      { return k.base + "writes:" + owner }
+
+// counted appends what a leg is counted in: its account, its windows and its tally.
+func (k *keys) counted(names []string, l *leg, windows []string) []string {
+	names = append(names, k.account(l.name))
+	for _, id := range windows {
+		names = append(names, k.window(l.name, id))
+	}
+	return append(names, k.tally(l.name, l.id))
+}
 
 // leg is one budget of a hold and the windows that count against its limit.
 type leg struct {

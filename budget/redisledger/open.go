@@ -47,7 +47,7 @@ type Options struct {
 
 // Ledger is a [budget.Ledger] in Redis, shared by all who open it under the same prefix
 // and name. It is safe for concurrent use, and two goroutines of it run until Close. It
-// implements [budget.Operator] and [budget.Keyed].
+// implements [budget.Operator], [budget.Historian], [budget.Auditor] and [budget.Keyed].
 type Ledger struct {
 	store   *store
 	keys    keys
@@ -123,7 +123,7 @@ func New(client redis.UniversalClient, o Options) (*Ledger, error) {
 	var boot [8]byte
 	_, _ = rand.Read(boot[:])
 	l := &Ledger{
-		store: newStore(client, max(o.Timeout, startBound/5)), keys: newKeys(o.Prefix, o.Name), scripts: newScripts(), options: o,
+		store: newStore(client, max(o.Timeout, startBound/5)), keys: newKeys(o.Prefix, o.Name), scripts: newScripts(""), options: o,
 		boot: binary.BigEndian.Uint64(boot[:]), kick: make(chan struct{}, 1), queued: make(chan struct{}, 1), done: make(chan struct{}), sent: make(chan struct{}),
 		accounts: map[string]*account{}, open: map[budget.HoldID]*open{}, own: map[string]*share{},
 		doubts: map[budget.HoldID]*late{}, allowed: map[string]*allowance{},
@@ -158,7 +158,7 @@ func (l *Ledger) start(ctx context.Context) error {
 
 // begin finds the generation, or begins one if there is none or it is the lost one.
 func (l *Ledger) begin(ctx context.Context, lost, why, gone string) (generation, error) {
-	reply, _, err := l.store.run(ctx, l.scripts.begin, []string{l.keys.generation, l.keys.log},
+	reply, _, err := l.store.run(ctx, l.scripts.begin, []string{l.keys.generation},
 		rand.Text(), lost, max(0, l.options.Learn.Milliseconds()), rand.Text(), why, gone)
 	if err != nil {
 		return generation{}, explain(err)

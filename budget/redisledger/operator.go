@@ -65,7 +65,8 @@ func (l *Ledger) operate(ctx context.Context, what, name, arg string, by budget.
 
 // Correct implements [budget.Operator].
 func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Report, error) {
-	return l.Resolve(ctx, id, budget.Corrected(a, by.Why))
+	report, err := l.resolve(context.WithoutCancel(ctx), id, late{outcome: budget.Corrected(a, by.Why), people: true, by: by})
+	return l.tell(report), err
 }
 
 // Unresolved implements [budget.Operator]. It reads every hold without evidence, so it

@@ -92,7 +92,7 @@ func (l *Ledger) report(ctx context.Context, gen generation, s *share, flying []
 		}
 	}
 	k := &l.keys
-	_, _, err := l.store.run(ctx, l.scripts.report, []string{k.generation, k.writes(l.id), k.account(s.name), k.window(s.name, s.id)},
-		gen.id, gen.writes, l.id, int64(s.total), int64(held), holds, s.id, millis(s.from), millis(s.till), millis(s.expires()))
+	_, _, err := l.store.run(ctx, l.scripts.report, []string{k.generation, k.writes(l.id), k.account(s.name), k.window(s.name, s.id), k.index},
+		gen.id, gen.writes, l.id, int64(s.total), int64(held), holds, s.id, millis(s.from), millis(s.till), millis(s.expires()), s.name)
 	return err
 }

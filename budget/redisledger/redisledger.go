@@ -127,16 +127,13 @@ func (l *Ledger) restore(ctx context.Context, gen generation, o *open) ([]any, e
 
 func (l *Ledger) holdCommand(gen generation, o *open, charges []charge, h *budget.Hold, restore bool) command {
 	k := &l.keys
-	names := append(make([]string, 0, 6+4*len(o.legs)), k.generation, k.writes(l.id), k.owners, k.holds(l.id), k.frozen, k.hold(o.id))
+	names := append(make([]string, 0, 7+3*len(o.legs)), k.generation, k.writes(l.id), k.owners, k.holds(l.id), k.frozen, k.hold(o.id), k.index)
 	args := append(make([]any, 0, 12+11*len(o.legs)), gen.id, gen.writes, l.id, ownerAlive.Milliseconds(), o.id.String(), o.contents,
 		windowsOf(o.legs), o.provider, millis(o.expires()), bit(h != nil && h.Critical), bit(restore), len(o.legs))
 	for i := range o.legs {
 		leg := &o.legs[i]
 		windows := leg.windows()
-		names = append(names, k.account(leg.name))
-		for _, id := range windows {
-			names = append(names, k.window(leg.name, id))
-		}
+		names = k.counted(names, leg, windows)
 		keep, monitor, current := budget.Amount(0), false, ""
 		if !restore {
 			keep, monitor, current = charges[i].budget.Keep, charges[i].budget.Monitor, charges[i].current

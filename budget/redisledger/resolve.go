@@ -55,6 +55,8 @@ type late struct {
 	outcome budget.Outcome
 	mode    string // of the script: "", sweep or abandon
 	op      string // tells a command that is sent again from another one
+	people  bool   // a correction by people is told in the log
+	by      budget.By
 	sending bool
 	dropped bool
 	done    time.Time // when the store took it
@@ -111,11 +113,12 @@ func (l *Ledger) wrote(o *open, writes int64, own []any) {
 // If Redis does not take an outcome now it waits in memory, at most 100,000 of them; at
 // exit their holds become presumed.
 func (l *Ledger) Resolve(ctx context.Context, id budget.HoldID, o budget.Outcome) (budget.Report, error) {
-	report, err := l.resolve(context.WithoutCancel(ctx), id, o)
+	report, err := l.resolve(context.WithoutCancel(ctx), id, late{outcome: o})
 	return l.tell(report), err
 }
 
-func (l *Ledger) resolve(ctx context.Context, id budget.HoldID, o budget.Outcome) (budget.Report, error) {
+func (l *Ledger) resolve(ctx context.Context, id budget.HoldID, e late) (budget.Report, error) {
+	o := e.outcome
 	switch {
 	case o.Amount < 0:
 		return budget.Report{}, fmt.Errorf("%w: hold %v: a negative cost", budget.ErrConflict, id)
@@ -138,8 +141,8 @@ func (l *Ledger) resolve(ctx context.Context, id budget.HoldID, o budget.Outcome
 	if unsent, _ := l.unsent(); unsent {
 		l.flush(ctx) // so that the one that reaches a threshold is the last that did not
 	}
-	e := &late{open: h, outcome: o}
-	report, err := l.send(ctx, e)
+	e.open = h
+	report, err := l.send(ctx, &e)
 	if errors.Is(err, budget.ErrUnavailable) && l.later(h, o, e.op) {
 		return h.report(o, l.store.now()), nil
 	}
@@ -277,16 +280,13 @@ func (l *Ledger) resolveCommand(gen generation, e *late) command {
 	if e.op == "" {
 		e.op = l.id + "-" + strconv.FormatUint(l.ops.Add(1), 36)
 	}
-	names := append(make([]string, 0, 7+4*len(h.legs)), k.generation, k.writes(l.id), k.holds(owner), k.presumed, k.hold(h.id), k.owners, k.unattributed)
-	args := append(make([]any, 0, 13+6*len(h.legs)), gen.id, gen.writes, l.id, h.contents, windowsOf(h.legs), letters[e.outcome.State],
-		int64(e.outcome.Amount), e.outcome.Ref, e.mode, owner, h.id.String(), e.op, len(h.legs))
+	names := append(make([]string, 0, 8+3*len(h.legs)), k.generation, k.writes(l.id), k.holds(owner), k.presumed, k.hold(h.id), k.owners, k.unattributed, k.log)
+	args := append(make([]any, 0, 17+6*len(h.legs)), gen.id, gen.writes, l.id, h.contents, windowsOf(h.legs), letters[e.outcome.State],
+		int64(e.outcome.Amount), e.outcome.Ref, e.mode, owner, h.id.String(), e.op, len(h.legs), h.provider, bit(e.people), e.by.Who, e.by.Why)
 	for i := range h.legs {
 		lg := &h.legs[i]
 		windows := lg.windows()
-		names = append(names, k.account(lg.name))
-		for _, id := range windows {
-			names = append(names, k.window(lg.name, id))
-		}
+		names = k.counted(names, lg, windows)
 		args = append(args, lg.name, int64(lg.amount), lg.unit(), lg.id, millis(lg.ends), len(windows))
 	}
 	return command{l.scripts.resolve, names, args}

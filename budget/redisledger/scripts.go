@@ -9,6 +9,10 @@ import (
 var (
 	//go:embed lua/lib.lua
 	lib string
+	//go:embed lua/tally.lua
+	tally string
+	//go:embed lua/index.lua
+	index string
 	//go:embed lua/begin.lua
 	beginText string
 	//go:embed lua/configure.lua
@@ -27,18 +31,21 @@ var (
 	totalsText string
 	//go:embed lua/operate.lua
 	operateText string
+	//go:embed lua/history.lua
+	historyText string
 )
 
 // scripts are what the ledger runs. Each is sent by its hash, and whole if the server
 // does not know it (any more).
 type scripts struct {
-	begin, configure, hold, resolve, report, beat, bury, totals, operate *redis.Script
+	begin, configure, hold, resolve, report, beat, bury, totals, operate, history *redis.Script
 }
 
-func newScripts() scripts {
-	s := func(text string) *redis.Script { return redis.NewScript(lib + text) }
+// newScripts makes them; clock is what comes first in each, for tests.
+func newScripts(clock string) scripts {
+	s := func(text string) *redis.Script { return redis.NewScript(clock + lib + text) }
 	return scripts{
-		begin: s(beginText), configure: s(configureText), hold: s(holdText), resolve: s(resolveText), report: s(reportText),
-		beat: s(beatText), bury: s(buryText), totals: s(totalsText), operate: s(operateText),
+		begin: s(beginText), configure: s(configureText), hold: s(tally + index + holdText), resolve: s(tally + resolveText), report: s(index + reportText),
+		beat: s(beatText), bury: s(buryText), totals: s(totalsText), operate: s(operateText), history: s(historyText),
 	}
 }

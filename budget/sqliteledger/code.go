@@ -6,7 +6,6 @@ import (
 	"hash/crc32"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/outlay-go/outlay/budget"
 )
@@ -78,23 +77,4 @@ func parseAlerts(s string) []int {
 		percents = append(percents, n)
 	}
 	return percents
-}
-
-// parsePeriod reads what budget.Period.String wrote, for those who know a budget from
-// the file only. An unknown text is the zero Period.
-func parsePeriod(s string) budget.Period {
-	if d, ok := strings.CutPrefix(s, "rolling "); ok {
-		length, _ := time.ParseDuration(d)
-		return budget.Rolling(length)
-	}
-	name, at, _ := strings.Cut(s, "@")
-	name, from, _ := strings.Cut(name, " from ")
-	p := map[string]budget.Period{"day": budget.Day, "week": budget.Week, "month": budget.Month}[name]
-	if day, err := strconv.Atoi(from); err == nil {
-		p = p.From(day)
-	}
-	if timeOfDay, err := time.ParseDuration(at); err == nil {
-		p = p.At(timeOfDay)
-	}
-	return p
 }

@@ -65,7 +65,7 @@ func (b *books) complete(a *account, sp *span) budget.Totals {
 // that this machine does not know is left out.
 func (a *account) known() budget.Budget {
 	bud := a.budget
-	bud.Every = parsePeriod(a.period)
+	bud.Every = budget.ParsePeriod(a.period)
 	bud.Zone, _ = time.LoadLocation(a.zone)
 	return bud
 }

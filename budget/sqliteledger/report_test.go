@@ -61,16 +61,6 @@ func TestReports(t *testing.T) {
 	require.Equal(t, map[string]int{"held": 9, "settled": 4, "presumed": 2, "voided": 2, "limit": 1, "freeze": 1}, kinds)
 }
 
-func TestPeriodsSurviveAsText(t *testing.T) {
-	for _, p := range []budget.Period{
-		budget.Day, budget.Week, budget.Month, budget.Day.At(6 * time.Hour), budget.Week.At(90 * time.Minute),
-		budget.Month.From(15), budget.Month.From(31).At(time.Second), budget.Rolling(24 * time.Hour), budget.Rolling(time.Minute),
-	} {
-		require.Equal(t, p, parsePeriod(p.String()))
-	}
-	require.Equal(t, budget.Period{}, parsePeriod("blue moon"))
-}
-
 func TestBackup(t *testing.T) {
 	l, hand := used(t)
 	ctx := context.Background()

@@ -1,7 +1,7 @@
 -- Hold takes the amounts of all legs or changes nothing.
 --
--- KEYS: generation, writes, owners, holds of this owner, frozen, hold; per leg the
--- account and the windows that count, the charged one last.
+-- KEYS: generation, writes, owners, holds of this owner, frozen, hold, index; per leg the
+-- account, the windows that count, the charged one last, and its tally.
 -- ARGV: generation, writes, owner, milliseconds that an owner is alive, id, contents,
 -- windows, provider, expiry of the hold, critical, restore, legs; per leg as read below.
 local LEG = 11
@@ -24,7 +24,7 @@ end
 if legs == 0 then return {'ok', '0', NOW, {}} end
 if LEARNING > 0 and not restore then return {'learning', LEARNING, NOW} end
 
-local plan, k, refusals, noted, near = {}, 7, {}, {}, 0
+local plan, k, refusals, noted, near = {}, 8, {}, {}, 0
 for i = 1, legs do
   local a = 13 + (i - 1) * LEG
   local leg = {
@@ -32,9 +32,9 @@ for i = 1, legs do
     cur = ARGV[a + 5], id = ARGV[a + 6], from = ARGV[a + 7], till = ARGV[a + 8], expires = ARGV[a + 9],
     windows = tonumber(ARGV[a + 10]), account = KEYS[k],
   }
-  local acc = redis.call('HMGET', leg.account, 'what', 'limit', 'override', 'cur', 'from', 'till', 'alerts')
+  local acc = redis.call('HMGET', leg.account, 'what', 'limit', 'override', 'cur', 'from', 'till', 'alerts', 'since')
   if not acc[1] then return {'account', i - 1} end
-  leg.key = KEYS[k + leg.windows]
+  leg.key, leg.tally, leg.since = KEYS[k + leg.windows], KEYS[k + leg.windows + 1], acc[8]
   leg.window = window(leg.key)
   if not restore then
     if (acc[4] or '') ~= leg.cur then return {'current', i - 1, acc[4] or '', acc[5] or '0', acc[6] or '0'} end
@@ -66,11 +66,11 @@ for i = 1, legs do
     end
   end
   plan[i] = leg
-  k = k + 1 + leg.windows
+  k = k + 2 + leg.windows
 end
 if #refusals > 0 then return {'refused', NOW, refusals} end
 
-local own = {}
+local own, told = {}, ''
 redis.call('ZADD', KEYS[4], MICROS, ARGV[5])
 if redis.call('PTTL', KEYS[4]) < 0 then redis.call('PEXPIRE', KEYS[4], 34560000000) end -- 400 days
 redis.call('ZADD', KEYS[3], 'NX', NOW + tonumber(ARGV[4]), ARGV[3])
@@ -79,6 +79,8 @@ redis.call('PEXPIREAT', KEYS[6], ARGV[9])
 for i, leg in ipairs(plan) do
   count(leg.window, add, leg.held, leg.unit, 'h', ZERO)
   leg.window.own = add(leg.window.own, leg.held)
+  if not leg.window.exists then index(KEYS[7], leg.name, leg.id, leg.from, leg.till, leg.expires) end
+  told = told .. (leg.since and taken(leg.tally, ARGV[8], leg.held, ARGV[9]) or '0')
   save(leg.key, leg.window, leg.expires)
   if leg.id ~= leg.cur and not (restore and leg.id < leg.cur) then
     redis.call('HSET', leg.account, 'cur', leg.id, 'from', leg.from, 'till', leg.till)
@@ -86,4 +88,5 @@ for i, leg in ipairs(plan) do
   end
   own[i] = str(leg.window.own)
 end
+if string.find(told, '1', 1, true) then redis.call('HSET', KEYS[6], 'told', told) end
 return {'ok', redis.call('HINCRBY', KEYS[2], 'n', 1), NOW, own, noted, near}

@@ -1,16 +1,18 @@
 -- Resolve ends a hold by evidence.
 --
 -- KEYS: generation, writes, holds of the hold's owner, presumed, hold, owners,
--- unattributed; per leg the account and the windows that count, the charged one last.
+-- unattributed, log; per leg the account, the windows that count, the charged one last, and
+-- its tally.
 -- ARGV: generation, writes, caller, contents, windows, outcome (s v p, or c: corrected),
 -- amount, ref, mode ('', sweep: only for a dead owner, abandon: it was never sent),
--- owner of the hold, id, operation, legs; per leg as read below.
+-- owner of the hold, id, operation, legs, provider, whether people did it (1), who, why;
+-- per leg as read below.
 local LEG = 6
 local outcome, amount, mode, legs = ARGV[6], num(ARGV[7]), ARGV[9], tonumber(ARGV[13])
 
 local stop = guard()
 if stop then return stop end
-local h = redis.call('HMGET', KEYS[5], 'legs', 'windows', 'state', 'said', 'amount', 'corrected', 'at', 'alerts')
+local h = redis.call('HMGET', KEYS[5], 'legs', 'windows', 'state', 'said', 'amount', 'corrected', 'at', 'alerts', 'told')
 local state, said, first, corrected = h[3], h[4] or '', num(h[5]), h[6]
 if not h[1] then return {'unknown'} end
 if h[1] ~= ARGV[4] or h[2] ~= ARGV[5] then return {'other'} end
@@ -41,14 +43,14 @@ local is, isAmount = outcome, amount
 if outcome == 'c' then is = 's' end
 if not news then is, isAmount = was, wasAmount end
 
-local plan, k, a = {}, 8, 14
+local plan, k, a = {}, 9, 18
 local over, delta, money, late = ZERO, ZERO, false, state == 'p'
 for i = 1, legs do
   local leg = {
     name = ARGV[a], held = num(ARGV[a + 1]), unit = ARGV[a + 2], id = ARGV[a + 3], ends = tonumber(ARGV[a + 4]),
     windows = tonumber(ARGV[a + 5]), account = KEYS[k],
   }
-  leg.key = KEYS[k + leg.windows]
+  leg.key, leg.tally = KEYS[k + leg.windows], KEYS[k + leg.windows + 1]
   leg.before = was == 'h' and leg.held or cost(leg.held, leg.unit, was, wasAmount)
   leg.after = cost(leg.held, leg.unit, is, isAmount)
   over = larger(over, sub(leg.after, leg.held))
@@ -65,14 +67,15 @@ for i = 1, legs do
       w.open, w.unknown = math.max(0, w.open), math.max(0, w.unknown)
     end
     leg.window, leg.spent, leg.fired = w, ZERO, w.fired
-    leg.acc = redis.call('HMGET', leg.account, 'alerts', 'limit', 'override', 't', 't1', 'n1', 'b1', 't2', 'n2', 'b2', 't3', 'n3', 'b3', 'cur')
+    leg.acc = redis.call('HMGET', leg.account, 'alerts', 'limit', 'override', 't', 't1', 'n1', 'b1', 't2', 'n2', 'b2', 't3', 'n3', 'b3', 'cur', 'from', 'till', 'since')
+    leg.cur, leg.from, leg.till, leg.since = leg.acc[14], leg.acc[15], leg.acc[16], leg.acc[17]
     for j = k + 1, k + leg.windows - 1 do
       local o = redis.call('HMGET', KEYS[j], 's', 'p', 'fired')
       leg.spent, leg.fired = add(leg.spent, add(num(o[1]), num(o[2]))), math.max(leg.fired, tonumber(o[3] or '0'))
     end
   end
   plan[i] = leg
-  a, k = a + LEG, k + 1 + leg.windows
+  a, k = a + LEG, k + 2 + leg.windows
 end
 
 local own, alerts = {}, {}
@@ -133,7 +136,7 @@ if ARGV[8] ~= '' then redis.call('HSET', KEYS[5], 'ref', ARGV[8]) end
 if mode == 'abandon' then redis.call('HSET', KEYS[5], 'abandoned', 1) end
 for i, leg in ipairs(plan) do
   local by = sub(leg.after, leg.before)
-  if leg.lost and leg.id == leg.acc[14] then
+  if leg.lost and leg.id == leg.cur then
     own[i] = 'by ' .. str(by) -- the next hold finds the loss, and the caller reports it
   elseif leg.lost then
     own[i] = 'by ' .. str(by)
@@ -141,12 +144,17 @@ for i, leg in ipairs(plan) do
   else
     if state == 'h' and is ~= 'v' then trend(leg) end
     alert(i, leg)
+    if leg.since then tell(leg, string.sub(h[9] or '', i, i) == '1' and ARGV[14] or '', was, wasAmount, is, isAmount) end
     leg.window.own = add(leg.window.own, by)
     save(leg.key, leg.window)
     own[i] = str(leg.window.own)
   end
 end
 
+if ARGV[15] == '1' then
+  redis.pcall('XADD', KEYS[8], 'MAXLEN', '~', 10000, '*', 'what', 'correct', 'provider', ARGV[14], 'hold', ARGV[11], 'to', str(delta),
+    'who', ARGV[16], 'why', ARGV[17])
+end
 if #alerts > 0 then
   local told = ARGV[12] .. ' '
   for _, v in ipairs(alerts) do told = told .. table.concat(v, ' ') .. ';' end
