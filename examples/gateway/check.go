@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,7 +32,7 @@ func checkCommand(_ context.Context, c *invocation) (int, error) {
 	if len(rest) == 1 {
 		c.config = rest[0]
 	}
-	file, problems := gateway.Load(c.config, gateway.LoadOptions{NoSecrets: *noSecrets})
+	file, problems := gateway.Load(c.config, gateway.LoadOptions{NoSecrets: *noSecrets, Files: !*noSecrets})
 	for _, p := range problems {
 		fmt.Fprintln(c.errs, p)
 	}
@@ -75,7 +78,7 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 		return misused, errors.Join(errUsage, err)
 	}
 	method, target, two := strings.Cut(strings.Join(rest, " "), " ")
-	if !two || !strings.HasPrefix(target, "/") {
+	if !two || method == "" || target == "" || strings.ContainsAny(target, " \r\n") {
 		return misused, errors.New("explain takes a method and a path: explain 'POST /twilio/2010-04-01/Accounts/AC1/Messages.json' -d 'To=+12025550123&Body=Hi'")
 	}
 	file, problems := gateway.Load(c.config, gateway.LoadOptions{})
@@ -97,12 +100,11 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 	if err != nil {
 		return failed, err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://localhost"+target, strings.NewReader(*body))
+	r, err := asSent(ctx, method, target, *body)
 	if err != nil {
-		return misused, errors.New("the request is malformed")
+		return misused, err
 	}
 	maps.Copy(r.Header, h.Header)
-	r.RequestURI, r.RemoteAddr = target, "127.0.0.1:1"
 	if r.Header.Get("Content-Type") == "" && *body != "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		if strings.HasPrefix(*body, "{") {
@@ -115,6 +117,17 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 	}
 	explain(c.out, file, plan)
 	return done, nil
+}
+
+// asSent is the request as a server reads it: also OPTIONS *, CONNECT and URLs of others.
+func asSent(ctx context.Context, method, target, body string) (*http.Request, error) {
+	text := method + " " + target + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
+	if err != nil {
+		return nil, errors.New("the request is malformed: write a method and a path, such as 'GET /google/maps/api/geocode/json?address=x'")
+	}
+	r.RemoteAddr = "127.0.0.1:1"
+	return r.WithContext(ctx), nil
 }
 
 // explain writes a plan for people.
@@ -133,7 +146,12 @@ func explain(w io.Writer, f *gateway.File, p gateway.Plan) {
 	if p.Upstream != "" {
 		line("upstream", "%s", p.Upstream)
 	}
-	if p.Quote.Unit != "" {
+	money := slices.ContainsFunc(p.Budgets, func(b budget.Totals) bool { return b.Budget.Unit != budget.Calls })
+	switch {
+	case p.Quote.Unit == "" || p.Quote.Assumed && p.Quote.Amount == 0 && len(p.Budgets) == 0:
+	case p.Quote.Assumed && p.Quote.Amount == 0 && !money:
+		line("hold", "1 call; it has no price, and no budget of money asks for one")
+	default:
 		assumed := ""
 		if p.Quote.Assumed {
 			assumed = " (assumed: no price fits)"

@@ -58,8 +58,9 @@ func TestExamplesAreChecked(t *testing.T) {
 		assert.Contains(t, out, name+": good; ")
 	}
 	setVariables(t)
-	out, code := run1(t, "check", "company.yaml", "-strict", "-print")
+	out, code := run1(t, "check", "company.yaml", "-print")
 	assert.Zero(t, code, out)
+	assert.Contains(t, out, "company.yaml:6:17: tls.cert: the file tls.crt cannot be found")
 	assert.Contains(t, out, "credential: basic (secret)")
 	assert.NotContains(t, out, "real-secret")
 	assert.NotContains(t, out, adminToken)
@@ -80,6 +81,10 @@ func TestExamplesAreChecked(t *testing.T) {
 		}},
 		{[]string{"POST /openai/v1/chat/completions", "-d", `{"model":"gpt-5"}`}, []string{"refused     402"}},
 		{[]string{"-listener", "stripe", "POST /v1/charges"}, []string{"provider    stripe", "upstream    https://api.stripe.com/v1/charges"}},
+		{[]string{"OPTIONS *"}, []string{"provider    none", "refused     400: the path must begin with a slash"}},
+		{[]string{"CONNECT api.twilio.com:443"}, []string{"provider    none", "refused     405: this is no proxy"}},
+		{[]string{"GET http://evil.test/google/x"}, []string{"refused     403: this is no proxy"}},
+		{[]string{"GET /google/maps/api/geocode/json?address=Berlin&key=AIza-real-secret&Key=real-secret"}, []string{"geocode/json?address=Berlin&key=(secret)&Key=(secret)\n"}},
 		{[]string{"GET /nowhere/at/all"}, []string{"provider    none", "refused     404"}},
 	} {
 		out, code := run1(t, append([]string{"explain", "-config", config}, c.args...)...)
@@ -234,4 +239,13 @@ func TestAdminKnowsItsNames(t *testing.T) {
 		h.ServeHTTP(w, r)
 		assert.Equal(t, want, w.Code, "%q", host)
 	}
+}
+
+// A budget of calls needs no price.
+func TestExplainOfCalls(t *testing.T) {
+	config := where(t, head+"providers: {api: {upstream: \"https://api.example.com\", budgets: {calls: {limit: 10 calls, every: day}}}}\n")
+	out, code := run1(t, "explain", "-config", config, "GET /api/x")
+	assert.Zero(t, code, out)
+	assert.Contains(t, out, "hold        1 call; it has no price, and no budget of money asks for one\n")
+	assert.NotContains(t, out, "assumed")
 }

@@ -3,6 +3,8 @@ package gateway
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -84,7 +86,7 @@ func (l *loading) checkListeners() {
 	}
 	slices.Sort(keys)
 	own := map[string]bool{}
-	addresses := map[string]bool{}
+	var addresses []string
 	for _, x := range l.file.Listen {
 		own[x.Provider] = true
 		local := isLoopback(x.Address)
@@ -92,10 +94,13 @@ func (l *loading) checkListeners() {
 		switch {
 		case x.Provider != "" && l.provided(x.Provider) == nil:
 			l.errorf(l.file.places["listen provider "+x.Address], "listen names the provider %s, which is not there%s", show(x.Provider), maybe(suggestion(x.Provider, l.names(), nil)))
-		case addresses[x.Address] && !strings.HasSuffix(x.Address, ":0"):
-			l.errorf(at, "two listeners share the address %s", x.Address)
-		case x.Address == l.file.Admin.Address && !strings.HasSuffix(x.Address, ":0"):
-			l.errorf(at, "listen and admin share the address %s", x.Address)
+		case slices.ContainsFunc(addresses, func(a string) bool { return overlap(a, x.Address) }):
+			l.errorf(l.file.places["listen address "+x.Address], "two listeners share the address %s: give each a port of its own", x.Address)
+		case overlap(x.Address, l.file.Admin.Address):
+			if at = l.file.places["admin.address"]; at == (place{}) {
+				at = l.file.places["listen address "+x.Address]
+			}
+			l.errorf(at, "listen (%s) and admin (%s) share an address: give one of them another port", x.Address, l.file.Admin.Address)
 		case !local && !x.Token && len(keys) > 0:
 			l.errorf(at, "%s can be reached from other machines and providers %s add our keys, but auth is none: anyone on the network could spend. Set auth: token, or listen on 127.0.0.1", x.Address, strings.Join(keys, ", "))
 		case x.Token && !slices.ContainsFunc(l.file.Config.Callers, func(c Caller) bool { return c.TokenSHA256 != [32]byte{} }):
@@ -103,13 +108,30 @@ func (l *loading) checkListeners() {
 		case !local && len(l.file.Config.Hosts) == 0 && strings.Contains(x.Address, "0.0.0.0"):
 			l.warnf(at, "%s is every address of this machine, but a call must name one of its addresses: write hosts: [NAME] if programs use a name, such as that of a container", x.Address)
 		}
-		addresses[x.Address] = true
+		addresses = append(addresses, x.Address)
 	}
 	for _, p := range l.providers {
 		if p.preset != nil && p.preset.ownListener != "" && !own[p.Name] {
 			l.warnf(p.named, "%s: SDKs for %s drop a path prefix; add a listener with provider: %s", p.Name, p.preset.ownListener, p.Name)
 		}
 	}
+}
+
+// overlap reports whether only one of two addresses can be listened on.
+func overlap(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portA != portB || portA == "0" {
+		return false
+	}
+	ip := func(host string) netip.Addr {
+		if host == "localhost" {
+			host = "127.0.0.1"
+		}
+		addr, _ := netip.ParseAddr(host) // checked before
+		return addr.Unmap()
+	}
+	return ip(hostA) == ip(hostB) || ip(hostA).IsUnspecified() || ip(hostB).IsUnspecified()
 }
 
 // checkMoney finds budgets that nothing can be paid from.
@@ -124,7 +146,13 @@ func (l *loading) checkMoney(p *loadedProvider) {
 			all = append(all, currencies([]budget.Budget{*b})...)
 		}
 	}
-	if len(all) == 0 || p.has("preset") && p.preset == nil {
+	if p.has("preset") && p.preset == nil {
+		return
+	}
+	if len(all) == 0 {
+		if p.pricing != nil && p.Price != nil && p.Price != transport.Pricer(price.Free) {
+			l.warnf(p.keyAt("price"), "%s has a price and no budget: nothing limits what it spends. Write budgets: {%s-day: {limit: 50 USD, every: day}}", p.Name, p.Name)
+		}
 		return
 	}
 	if p.Price == nil {

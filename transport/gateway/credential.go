@@ -164,6 +164,21 @@ func (c *call) withoutKeys(rawQuery string) string {
 	return strings.Join(kept, "&")
 }
 
+// maskedQuery is the query as people may see it.
+func (c *call) maskedQuery() string {
+	if c.rawQuery == "" {
+		return ""
+	}
+	var all []string
+	for pair := range strings.SplitSeq(c.rawQuery, "&") {
+		if name, _, _ := strings.Cut(pair, "="); c.isKeyParam(name) {
+			pair = name + "=(secret)"
+		}
+		all = append(all, pair)
+	}
+	return strings.Join(all, "&")
+}
+
 // checkLeaks refuses a call in which the token of a caller is about to reach the vendor: one
 // that stands in a second place, or in one where nobody looks for it.
 func (c *call) checkLeaks() *refusal {

@@ -165,7 +165,8 @@ type Plan struct {
 	transport.PlanInfo
 	// Caller and Tenant are who the call would belong to.
 	Caller, Tenant string
-	// Upstream is the URL that would be called, without the credential.
+	// Upstream is the URL that would be called, without the credential and with the keys of
+	// the program hidden.
 	Upstream string
 	// Status is that of the refusal, zero if the call would be sent.
 	Status int
@@ -185,7 +186,7 @@ func (g *Gateway) Plan(l Listener, r *http.Request) (Plan, error) {
 		p.Refusal, p.Status = refused, refused.statusFor(c)
 		return p, nil
 	}
-	p.Upstream = c.up.target(c.req.URL, c.rawQuery).String()
+	p.Upstream = c.up.target(c.req.URL, c.maskedQuery()).String()
 	info, err := g.t.Plan(c.req)
 	if p.PlanInfo = info; info.Refusal != nil {
 		r := c.explain(info.Refusal)

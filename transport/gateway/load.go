@@ -15,6 +15,9 @@ type LoadOptions struct {
 	// NoSecrets leaves env: and file: references alone, for checks on machines that do not
 	// have them. What was loaded so cannot be served.
 	NoSecrets bool
+	// Files has the files looked for that the program will open: the folder of the ledger,
+	// certificates and their keys. What is not there is a warning.
+	Files bool
 	// LookupEnv finds environment variables. Nil: os.LookupEnv.
 	LookupEnv func(name string) (string, bool)
 }

@@ -115,6 +115,11 @@ func (l *loading) period(s *section, what string) budget.Period {
 		if hint != "" {
 			hint = fmt.Sprintf("did you mean %q?", hint)
 		}
+		if d, err := time.ParseDuration(text); err == nil && d > 0 {
+			hint = fmt.Sprintf("write rolling %s for any %s, or day for a calendar day in a zone", text, text)
+		} else if rateUnits[text] == "hour" || text == "hour" || text == "hourly" {
+			hint = "write rolling 1h"
+		}
 		l.errorf(at, "%s: every %s is no period: %s", what, show(text), cmpOr(hint, "write day, week, month, or rolling 24h"))
 	}
 	if s.has("reset_at") {

@@ -109,6 +109,7 @@ type row struct {
 	key     string
 	at      place
 	refused bool
+	free    bool
 	element bool // "per element"
 	money
 }
@@ -120,9 +121,13 @@ func (x *pricing) table() (rows []row, fallback row) {
 		if !x.r.isScalar(value, x.of("table."+brief(key.text))) {
 			return
 		}
-		r := row{key: key.text, at: key.place, refused: value.text == "refuse"}
+		r := row{key: key.text, at: key.place, refused: value.text == "refuse", free: value.text == "free"}
 		text := value.text
-		if !r.refused {
+		if r.free && x.kind != perCall {
+			x.r.errorf(value.place, "price \"free\" is for per: call: write an amount, such as 0.005 USD")
+			return
+		}
+		if !r.refused && !r.free {
 			text, r.element = strings.CutSuffix(text, " per element")
 			m, err := parsePrice("price", text)
 			if err != nil {
@@ -186,6 +191,7 @@ func (x *pricing) segments(amount money, rows []row, fallback row) {
 		sms.Prefixes[r.key] = r.amount
 	}
 	switch p := x.preset; {
+	case len(rows) == 0 && sms.Segment == 0 && x.r.failed():
 	case len(rows) == 0 && sms.Segment == 0:
 		x.r.errorf(x.at, "%s.price has no amounts: write table: {\"+1\": 0.0083 USD, default: refuse}", x.what)
 	case p != nil && p.currency != "" && x.unit != "" && p.currency != x.unit:
@@ -277,6 +283,8 @@ func (x *pricing) byRoute(rows []row, fallback row) transport.Pricer {
 		switch {
 		case r.refused:
 			return nil
+		case r.free:
+			return price.PerCall(0).In(p.unit)
 		case r.element:
 			return price.Per(r.amount, cells).In(r.unit)
 		}

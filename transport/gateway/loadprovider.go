@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -148,6 +149,11 @@ func (l *loading) wayIn(p *loadedProvider) {
 		p.get("routes")
 	}
 	p.AllowPrivate, _ = field(p.section, "allow_private", parseBool)
+	if p.Upstream != nil && !p.AllowPrivate {
+		if ip, err := netip.ParseAddr(p.Upstream.Hostname()); err == nil && !isPublic(ip) || p.Upstream.Hostname() == "localhost" {
+			l.errorf(p.whereIs("upstream"), "upstream %s is no public address: write allow_private: true beside it if that is meant", p.Upstream.Hostname())
+		}
+	}
 	l.credential(p)
 	name, at := field(p.section, "dialect", parseText)
 	switch {
@@ -331,6 +337,12 @@ func (l *loading) bounds(p *loadedProvider) {
 	s = p.sub("body")
 	p.Body.Buffer, _ = field(s, "buffer", parseSize)
 	p.Body.Max, _ = field(s, "max", parseSize)
+	if most := cmp.Or(p.Body.Max, 32<<20); p.Body.Buffer > most {
+		l.warnf(s.whereIs("buffer"), "%s: body.buffer is larger than body.max (%d MiB), beyond which bodies are refused: raise max, or lower buffer", p.Name, most>>20)
+	}
+	if total := cmp.Or(l.file.Config.Buffers, defaultBuffers); min(cmp.Or(p.Body.Buffer, 1<<20), cmp.Or(p.Body.Max, 32<<20)) > total {
+		l.warnf(s.whereIs("buffer"), "%s: body.buffer is larger than buffers, the memory for all bodies: a body of that size is answered with 503", p.Name)
+	}
 	s.done()
 }
 

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +45,7 @@ func (r *reader) load(text []byte) *File {
 	l.callers()
 	l.readTenants()
 	f.Config.Budgets, _ = l.budgets(l.top, "")
+	l.file.Config.Buffers, _ = field(l.top, "buffers", parseSize)
 	l.readProviders()
 	l.rest()
 	l.top.done()
@@ -89,6 +92,8 @@ func (l *loading) listener(s *section) (out Listen) {
 		l.errorf(tls.at, "tls needs both: cert and key, the names of two files")
 	}
 	out.Cert, out.Key = l.beside(out.Cert), l.beside(out.Key)
+	l.lookFor(out.Cert, tls.whereIs("cert"), "tls.cert: the file", "write its name")
+	l.lookFor(out.Key, tls.whereIs("key"), "tls.key: the file", "write its name")
 	tls.done()
 	auth, at := field(s, "auth", oneOf("none", "token"))
 	out.Token = auth == "token" || auth == "" && !local
@@ -97,6 +102,7 @@ func (l *loading) listener(s *section) (out Listen) {
 		l.file.places["auth "+out.Address] = s.whereIs("address")
 	}
 	out.Provider, _ = field(s, "provider", parseText)
+	l.file.places["listen address "+out.Address] = s.whereIs("address")
 	l.file.places["listen provider "+out.Address] = s.whereIs("provider")
 	plain, _ := field(s, "insecure_plaintext", parseBool)
 	if !local && tls.empty && !plain && out.Address != "" {
@@ -151,6 +157,9 @@ func (l *loading) admin() {
 		s.get("address")
 	} else {
 		l.file.Admin.Address = l.address(s, "address", "127.0.0.1:8786")
+		if s.has("address") {
+			l.file.places["admin.address"] = s.whereIs("address")
+		}
 	}
 	token := l.secret(s.get("token"), "admin.token")
 	l.file.Admin.TokenSHA256 = l.hash(token, s.whereIs("token"), "admin.token")
@@ -195,6 +204,9 @@ func (l *loading) stores() {
 		l.errorf(s.at, "ledger memory forgets all spending at exit: set allow_forgetting: true if that is meant, or write ledger: {kind: sqlite, path: spend.db}")
 	}
 	c.Path = l.beside(c.Path)
+	if c.Path != "" && c.Kind == "sqlite" {
+		l.lookFor(filepath.Dir(c.Path), s.whereIs("path"), "ledger.path: the folder", "make it, or write another path")
+	}
 	l.keep(s, "ledger", "kind", "path")
 	s.done()
 
@@ -206,6 +218,16 @@ func (l *loading) stores() {
 	l.keep(s, "limiter", "kind", "on_unavailable")
 	s.done()
 	l.redis()
+}
+
+// lookFor warns of a file that is not there.
+func (l *loading) lookFor(path string, at place, what, remedy string) {
+	if !l.options.Files || path == "" {
+		return
+	}
+	if _, err := os.Stat(path); err != nil {
+		l.warnf(at, "%s %s cannot be found (%s): %s", what, path, reason(err), remedy)
+	}
 }
 
 // keep remembers where keys stand that need a restart.
@@ -274,7 +296,6 @@ func (l *loading) rest() {
 	show, _ := field(s, "outlay", parseBool)
 	l.file.Config.HideOutlay = s.has("outlay") && !show
 	s.done()
-	l.file.Config.Buffers, _ = field(l.top, "buffers", parseSize)
 	l.file.Config.Hosts = fields(l.top, "hosts", parseHost)
 
 	s = l.top.sub("log")
@@ -303,6 +324,8 @@ func (l *loading) callers() {
 			c.TokenSHA256 = l.sum(sum, at, path)
 		}
 		switch has := s.has("token") || s.has("token_sha256"); {
+		case has && name.text == localName:
+			l.errorf(s.keyAt(map[bool]string{true: "token", false: "token_sha256"}[s.has("token")]), "caller local is whoever comes without a token: give the token to a caller of another name")
 		case !has && name.text != "local":
 			l.errorf(name.place, "caller %s has no token: write token: env:NAME, or token_sha256 as outlay-gateway token prints it", show(name.text))
 		case s.has("token") && s.has("token_sha256"):

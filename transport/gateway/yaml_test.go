@@ -79,7 +79,7 @@ func TestFilesThatAreNotRead(t *testing.T) {
 		"a folder as secret":   {small + "callers: {shop: {token: file:/}}\n", "outlay.yaml:5:25: callers.shop.token: file / is no regular file"},
 		"an admin for all":     {small + "admin: {address: 0.0.0.0:8786}\n", "outlay.yaml:5:18: admin listens on 0.0.0.0:8786, which other machines can reach, without a token: set admin.token, or listen on 127.0.0.1"},
 		"a listener for none":  {small + "listen: [{address: 127.0.0.1:1, auth: token}]\n", "outlay.yaml:5:39: 127.0.0.1:1 asks callers for a token, and no caller has one: write callers: {NAME: {token: env:NAME}}"},
-		"the same address":     {small + "listen: [{address: 127.0.0.1:1}, {address: 127.0.0.1:1}]\n", "outlay.yaml:5:44: two listeners share the address 127.0.0.1:1"},
+		"the same address":     {small + "listen: [{address: 127.0.0.1:1}, {address: 127.0.0.1:1}]\n", "outlay.yaml:5:44: two listeners share the address 127.0.0.1:1: give each a port of its own"},
 		"a listener for other": {small + "listen: [{address: 127.0.0.1:1, provider: apy}]\n", `outlay.yaml:5:43: listen names the provider "apy", which is not there: did you mean "api"?`},
 		"tokens without burst": {strings.Replace(small, `com"`, `com", scopes: [{by: json model, rates: [90000/min], weight: units}]`, 1), `outlay.yaml:4:100: scope "json model" counts units such as tokens: its rates need a burst of at least one call's units, such as 90000/min burst 90000`},
 		"two currencies":       {strings.Replace(small, `com"`, `com", price: {per: call, table: {"GET /a": 1 USD, "GET /b": 1 EUR}}`, 1), "outlay.yaml:4:100: api.price mixes USD and EUR: a provider bills in one currency"},

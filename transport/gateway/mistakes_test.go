@@ -1,0 +1,93 @@
+package gateway
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/outlay-go/outlay/budget"
+)
+
+const plain = `version: 1
+listen: [{address: 127.0.0.1:8787}]
+admin: {address: 127.0.0.1:8786}
+ledger: {kind: sqlite, path: spend.db}
+callers: {shop: {token: env:OUTLAY_SHOP}}
+providers:
+  api:
+    upstream: https://api.example.com
+    price: 0.01 USD
+    body: {buffer: 1MiB}
+    budgets: {day: {limit: 5 USD, every: day}}
+`
+
+// What an operator may get wrong is named at its place, with a remedy.
+func TestMistakes(t *testing.T) {
+	for _, c := range []change{
+		{"https://api.example.com", "http://10.0.0.1", `outlay.yaml:8:15: upstream 10.0.0.1 is no public address: write allow_private: true beside it if that is meant`},
+		{"https://api.example.com", "http://localhost:9000", `outlay.yaml:8:15: upstream localhost is no public address: write allow_private: true beside it if that is meant`},
+		{"https://api.example.com", "http://[::1]:9000", `outlay.yaml:8:15: upstream ::1 is no public address: write allow_private: true beside it if that is meant`},
+		{"{address: 127.0.0.1:8786}", "{address: 127.0.0.1:8787}", `outlay.yaml:3:18: listen (127.0.0.1:8787) and admin (127.0.0.1:8787) share an address: give one of them another port`},
+		{"{address: 127.0.0.1:8786}", "{address: localhost:8787}", `outlay.yaml:3:18: listen (127.0.0.1:8787) and admin (localhost:8787) share an address: give one of them another port`},
+		{"admin: {address: 127.0.0.1:8786}", "log: {level: info}", ""},
+		{"[{address: 127.0.0.1:8787}]\nadmin: {address: 127.0.0.1:8786}", "[{address: 127.0.0.1:8786}]", `outlay.yaml:2:20: listen (127.0.0.1:8786) and admin (127.0.0.1:8786) share an address: give one of them another port`},
+		{"listen: [{address: 127.0.0.1:8787}]\nadmin: {address: 127.0.0.1:8786}", "admin: {address: 127.0.0.1:8787}", `outlay.yaml:2:18: listen (127.0.0.1:8787) and admin (127.0.0.1:8787) share an address: give one of them another port`},
+		{"[{address: 127.0.0.1:8787}]", "[{address: 127.0.0.1:8787}, {address: 0.0.0.0:8787, auth: none, insecure_plaintext: true}]", `outlay.yaml:2:47: two listeners share the address 0.0.0.0:8787: give each a port of its own`},
+		{"every: day", "every: 24h", `outlay.yaml:11:42: budget day: every "24h" is no period: write rolling 24h for any 24h, or day for a calendar day in a zone`},
+		{"every: day", "every: hour", `outlay.yaml:11:42: budget day: every "hour" is no period: write rolling 1h`},
+		{"{shop:", "{local:", `outlay.yaml:5:19: caller local is whoever comes without a token: give the token to a caller of another name`},
+		{"price: 0.01 USD", "price: {per: call, table: {\"GET /x\": free, default: 0.01 USD}}", ""},
+		{"price: 0.01 USD", "price: {per: sms_segment, table: {\"+1\": free}}", `outlay.yaml:9:45: price "free" is for per: call: write an amount, such as 0.005 USD`},
+		{"    budgets: {day: {limit: 5 USD, every: day}}\n", "", `outlay.yaml:9:5: api has a price and no budget: nothing limits what it spends. Write budgets: {api-day: {limit: 50 USD, every: day}} (warning)`},
+		{"limit: 5 USD", "limit: 5 calls", `outlay.yaml:9:5: api has a price and no budget: nothing limits what it spends. Write budgets: {api-day: {limit: 50 USD, every: day}} (warning)`},
+		{"{buffer: 1MiB}", "{buffer: 64MiB}", `outlay.yaml:10:20: api: body.buffer is larger than body.max (32 MiB), beyond which bodies are refused: raise max, or lower buffer (warning)`},
+		{"providers:", "buffers: 512KiB\nproviders:", `outlay.yaml:11:20: api: body.buffer is larger than buffers, the memory for all bodies: a body of that size is answered with 503 (warning)`},
+	} {
+		f, problems := told(t, replaceOnce(t, plain, c.old, c.new))
+		if c.want == "" {
+			assert.Empty(t, problems, c.new)
+			continue
+		}
+		assert.Equal(t, []string{c.want}, problems, c.new)
+		assert.Equal(t, strings.HasSuffix(c.want, "(warning)"), f != nil)
+	}
+}
+
+// A row that is free costs nothing, and is no way for the others.
+func TestFreeRoutes(t *testing.T) {
+	f, problems := told(t, replaceOnce(t, plain, "0.01 USD", `{per: call, table: {"GET /x": free, default: 0.01 USD}}`))
+	require.Empty(t, problems)
+	for method, want := range map[string]budget.Amount{"GET": 0, "POST": budget.Unit / 100} {
+		q, err := f.Config.Providers[0].Price.Quote(request(t, method, "https://api.example.com/x"))
+		require.NoError(t, err)
+		assert.Equal(t, want, q.Amount)
+		assert.False(t, q.Assumed)
+	}
+}
+
+func TestFilesThatAreNotThere(t *testing.T) {
+	text := replaceOnce(t, plain, "path: spend.db", "path: nowhere/spend.db")
+	text = replaceOnce(t, text, "{address: 127.0.0.1:8787}", "{address: 127.0.0.1:8787, tls: {cert: a.crt, key: a.key}}")
+	path := written(t, text)
+	for files, want := range map[bool]int{false: 0, true: 3} {
+		f, problems := Load(path, LoadOptions{LookupEnv: environment, Files: files})
+		require.NotNil(t, f)
+		require.Len(t, problems, want)
+		if files {
+			dir := filepath.Dir(path)
+			assert.Equal(t, path+":4:30: ledger.path: the folder "+dir+"/nowhere cannot be found (no such file or directory): make it, or write another path (warning)", problems[2].String())
+			assert.Contains(t, problems[0].String(), path+":2:48: tls.cert: the file "+dir+"/a.crt cannot be found")
+		}
+	}
+}
+
+func request(t *testing.T, method, target string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequest(method, target, nil)
+	require.NoError(t, err)
+	return r
+}
