@@ -29,7 +29,8 @@ type Historian interface {
 
 // History is how one window of one budget was used through time.
 type History struct {
-	// Budget is the Name of the budget.
+	// Budget is the Name of the budget: what programs match is a name, what people
+	// read (notices, errors, [Audited], [UnresolvedLeg]) is a label.
 	Budget string
 	Window Window
 	// Since is from when on the ledger remembers. Where that is after the window's
@@ -124,7 +125,7 @@ type Auditor interface {
 	// "0"; the newest ones if it is empty.
 	Audit(ctx context.Context, after string, limit int) ([]Audited, error)
 	// Note adds an entry that changes nothing in the books: a try that was denied, or
-	// something done elsewhere. ID and At are the ledger's.
+	// something done elsewhere. ID and At are the ledger's; From and To are not kept.
 	Note(ctx context.Context, a Audited) error
 }
 
@@ -136,11 +137,13 @@ type Audited struct {
 	By By
 	// Action is freeze, release, limit, configured, correct, adjust, or what was noted.
 	Action string
-	// Target names a provider or a budget. Hold is zero if the entry concerns none.
+	// Target names a provider, or a budget by its Label; an adjustment, which concerns
+	// the calls of one provider in one budget, names both. Hold is the one that was
+	// corrected, of the provider in Target; else it is zero.
 	Target Target
 	Hold   HoldID
-	// From and To are the limits, or by how much a correction changed the cost; empty
-	// if they are not known.
+	// From and To are the limits; of a correction To is by how much it changed the cost
+	// in every money budget of the hold. They are empty if they are not known.
 	From, To string
 	// Denied: it was tried, and nothing was changed.
 	Denied bool

@@ -174,7 +174,9 @@ type Notice struct {
 	// only held crosses none.
 	Percent     int
 	Used, Limit Amount
-	Unit        string
+	// Was is the limit that was in force before the one that was configured.
+	Was  Amount
+	Unit string
 	// Holds is how many holds a recovery concerned.
 	Holds int
 	// Skew is the size of a clock jump.
@@ -287,10 +289,12 @@ type Keyed interface {
 	Key() []byte
 }
 
-// Target is what an operator stops: a provider by name, or a budget by name.
+// Target is what an operator stops: a provider by name, or a budget by name. In an
+// [Audited] entry Budget is the Label of the budget.
 type Target struct{ Provider, Budget string }
 
-// By says who did something and why. Both are kept in the ledger's entries.
+// By says who did something and why. Both are kept in the ledger's entries. Who is
+// never empty.
 type By struct{ Who, Why string }
 
 // Unresolved is a hold that has no evidence yet.
@@ -305,15 +309,21 @@ type Unresolved struct {
 
 // UnresolvedLeg is what an unresolved hold pins in one window.
 type UnresolvedLeg struct {
+	// Budget is the Label of the budget, Window the id of the window.
 	Budget, Window, Unit string
 	Amount               Amount
 }
 
 // Operator is what people may do to a ledger. Memory and the durable ledgers have it;
-// every change is an entry that names who and why.
+// every change is an entry that names who and why. Without [By].Who nothing is changed.
 type Operator interface {
+	// Configure tells the ledger of a budget before its first call, as a hold on it
+	// would, so that its limit can be changed. It takes no money, and changes nothing
+	// for a budget that is known as it is.
+	Configure(ctx context.Context, b Budget) error
 	// SetLimit changes the limit of the named budget at once. It stays until the
-	// configured limit changes.
+	// configured limit changes. It fails for a name that neither a hold nor Configure
+	// has told the ledger.
 	SetLimit(ctx context.Context, budget string, limit Amount, by By) error
 	// Freeze refuses every hold of the target until Release.
 	Freeze(ctx context.Context, t Target, by By) error

@@ -133,26 +133,14 @@ func (m *Memory) try(r *record, h *Hold, at time.Time) (refused, would *Exceeded
 // prepare finds account and window of every leg.
 func (m *Memory) prepare(r *record, h *Hold, at time.Time) error {
 	r.legs, m.charged = r.legs[:0], m.charged[:0]
-	unit := ""
+	if err := h.check(); err != nil {
+		return err
+	}
 	for i := range h.Legs {
 		from := &h.Legs[i]
 		a, err := m.account(&from.Budget)
 		if err != nil {
 			return err
-		}
-		switch u := a.budget.Unit; {
-		case from.Amount < 0:
-			return fmt.Errorf("%w: budget %s: a negative amount", ErrConflict, a.budget.Label)
-		case u == Calls:
-		case unit == "":
-			unit = u
-		case unit != u:
-			return fmt.Errorf("%w: one hold in %s and %s", ErrConflict, unit, u)
-		}
-		for j := range r.legs {
-			if r.legs[j].account.budget.Name == a.budget.Name {
-				return fmt.Errorf("%w: budget %s twice in one hold", ErrConflict, a.budget.Label)
-			}
 		}
 		b, w, err := m.locate(a, at)
 		if err != nil {

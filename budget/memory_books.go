@@ -42,10 +42,7 @@ func (m *Memory) account(b *Budget) (*account, error) {
 		return a, nil
 	}
 	if err := b.Validate(); err != nil {
-		return nil, fmt.Errorf("%w: budget %s: %w", ErrConflict, b.Normal().Label, err)
-	}
-	if b.Name == "" {
-		return nil, fmt.Errorf("%w: a budget without a name", ErrConflict)
+		return nil, fmt.Errorf("%w: budget %s: %w", ErrConflict, b.shown(), err)
 	}
 	n := b.Normal()
 	if a == nil {
@@ -54,8 +51,9 @@ func (m *Memory) account(b *Budget) (*account, error) {
 		return nil, err
 	}
 	if a.known && n.Limit != a.budget.Limit {
+		m.notices = append(m.notices, Notice{Kind: NoticeLimit, Budget: n.Label, Was: a.limit(), Limit: n.Limit, Unit: n.Unit})
+		m.note(Audited{Action: "configured", Target: Target{Budget: n.Name}, From: a.limit().String(), To: n.Limit.String()})
 		a.override = 0
-		m.notices = append(m.notices, Notice{Kind: NoticeLimit, Budget: n.Label, Limit: n.Limit, Unit: n.Unit})
 	}
 	n.Name, n.Label, n.Unit = strings.Clone(n.Name), strings.Clone(n.Label), strings.Clone(n.Unit)
 	n.Alerts = slices.Clone(n.Alerts)
@@ -164,18 +162,24 @@ func (a *account) totals(w Window) Totals {
 	return t
 }
 
+// know puts an account into the map.
+func (m *Memory) know(a *account) {
+	if a.known {
+		return
+	}
+	if m.accounts == nil {
+		m.accounts = make(map[string]*account)
+	}
+	a.known, a.dropped = true, m.dropped
+	m.accounts[a.budget.Name] = a
+}
+
 // addWindow opens a window, and the account with it.
 func (m *Memory) addWindow(a *account, w Window, now time.Time) *book {
 	if now.Sub(m.swept) >= 24*time.Hour {
 		m.sweep(now)
 	}
-	if !a.known {
-		if m.accounts == nil {
-			m.accounts = make(map[string]*account)
-		}
-		a.known, a.dropped = true, m.dropped
-		m.accounts[a.budget.Name] = a
-	}
+	m.know(a)
 	b := &book{Window: w, from: w.Start, ends: w.End}
 	if p := a.budget.Every; p.kind == kindRolling {
 		b.from, b.ends = w.End.Add(-p.bucketLen()), w.End.Add(buckets*p.bucketLen())

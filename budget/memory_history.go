@@ -269,6 +269,7 @@ func (m *Memory) note(e Audited) {
 
 // Note implements [Auditor].
 func (m *Memory) Note(_ context.Context, e Audited) error {
+	e.From, e.To = "", ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.note(e)
@@ -281,7 +282,7 @@ func (m *Memory) Audit(_ context.Context, after string, limit int) ([]Audited, e
 	defer m.mu.Unlock()
 	kept, limit := m.audit.kept, bound(limit)
 	if after == "" {
-		return slices.Clone(kept[max(0, len(kept)-limit):]), nil
+		return m.labelled(kept[max(0, len(kept)-limit):]), nil
 	}
 	id, err := strconv.ParseInt(after, 10, 64)
 	if err != nil || id < 0 {
@@ -291,5 +292,16 @@ func (m *Memory) Audit(_ context.Context, after string, limit int) ([]Audited, e
 		n, _ := strconv.ParseInt(e.ID, 10, 64)
 		return cmp.Compare(n, id)
 	})
-	return slices.Clone(kept[i:min(len(kept), i+limit)]), nil
+	return m.labelled(kept[i:min(len(kept), i+limit)]), nil
+}
+
+// labelled is a copy of entries in which budgets are called what they are shown as.
+func (m *Memory) labelled(entries []Audited) []Audited {
+	entries = slices.Clone(entries)
+	for i := range entries {
+		if a := m.accounts[entries[i].Target.Budget]; a != nil {
+			entries[i].Target.Budget = a.budget.Label
+		}
+	}
+	return entries
 }

@@ -8,11 +8,28 @@ import (
 	"time"
 )
 
+// Configure implements [Operator].
+func (m *Memory) Configure(_ context.Context, b Budget) error {
+	if b.Name == "" {
+		return fmt.Errorf("%w: a budget without a name", ErrConflict)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, err := m.account(&b)
+	if err == nil {
+		m.know(a)
+	}
+	return err
+}
+
 // SetLimit implements [Operator]. The limit that is configured, set again, ends an
-// override. A budget that no call has used yet is unknown.
+// override.
 func (m *Memory) SetLimit(_ context.Context, budget string, limit Amount, by By) error {
 	if limit <= 0 {
 		return fmt.Errorf("budget %s: the limit must be more than zero, not %v; to stop all calls freeze it", budget, limit)
+	}
+	if err := by.Validate(); err != nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -20,7 +37,7 @@ func (m *Memory) SetLimit(_ context.Context, budget string, limit Amount, by By)
 	if a == nil {
 		return fmt.Errorf("budget %s: the ledger does not know it", budget)
 	}
-	m.note(Audited{By: by, Action: "limit", Target: Target{Budget: a.budget.Label}, From: a.limit().String(), To: limit.String()})
+	m.note(Audited{By: by, Action: "limit", Target: Target{Budget: a.budget.Name}, From: a.limit().String(), To: limit.String()})
 	a.override = limit
 	if limit == a.budget.Limit {
 		a.override = 0
@@ -30,7 +47,7 @@ func (m *Memory) SetLimit(_ context.Context, budget string, limit Amount, by By)
 
 // Freeze implements [Operator]. What is frozen already stays so since then.
 func (m *Memory) Freeze(_ context.Context, t Target, by By) error {
-	if err := t.check(); err != nil {
+	if err := errors.Join(t.Validate(), by.Validate()); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -49,7 +66,7 @@ func (m *Memory) Freeze(_ context.Context, t Target, by By) error {
 
 // Release implements [Operator]. What is not frozen stays so.
 func (m *Memory) Release(_ context.Context, t Target, by By) error {
-	if err := t.check(); err != nil {
+	if err := errors.Join(t.Validate(), by.Validate()); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -57,13 +74,6 @@ func (m *Memory) Release(_ context.Context, t Target, by By) error {
 	if _, frozen := m.frozen[t]; frozen {
 		delete(m.frozen, t)
 		m.note(Audited{By: by, Action: "release", Target: Target{strings.Clone(t.Provider), strings.Clone(t.Budget)}})
-	}
-	return nil
-}
-
-func (t Target) check() error {
-	if (t.Provider == "") == (t.Budget == "") {
-		return errors.New("budget: name either a provider or a budget")
 	}
 	return nil
 }
@@ -110,6 +120,9 @@ func (m *Memory) Unresolved(_ context.Context, provider string, limit int) ([]Un
 
 // Correct implements [Operator].
 func (m *Memory) Correct(ctx context.Context, id HoldID, a Amount, by By) (Report, error) {
+	if err := by.Validate(); err != nil {
+		return Report{}, err
+	}
 	report, err := m.Resolve(ctx, id, Corrected(a, by.Why))
 	if err != nil {
 		return report, err

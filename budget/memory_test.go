@@ -192,7 +192,7 @@ func TestMemoryForgetsBudgetsThatAreNotUsedAnyMore(t *testing.T) {
 	k.spend(gone, 10*budget.Unit)
 	k.hand.Pass(402 * 24 * time.Hour)
 	k.spend(day, budget.Unit)
-	require.Error(t, k.m.SetLimit(t.Context(), "gone", budget.Unit, budget.By{}), "unknown now")
+	require.Error(t, k.m.SetLimit(t.Context(), "gone", budget.Unit, budget.By{Who: "maria"}), "unknown now")
 	k.hand.Step(-402 * 24 * time.Hour)
 	_, err := k.try(gone, budget.Unit)
 	require.ErrorIs(t, err, budget.ErrUnavailable, "its window is not funded anew")

@@ -129,7 +129,7 @@ func noticeEvent(n budget.Notice) (Event, bool) {
 	case budget.NoticeRecovery:
 		return Event{Kind: KindResolved, Outcome: "presumed", Evidence: "recovery", Pending: n.Holds}, true
 	case budget.NoticeLimit:
-		return Event{Kind: KindChanged, Action: "limit", Actor: "configuration", Budget: n.Budget, To: n.Limit.String(), Unit: n.Unit}, true
+		return Event{Kind: KindChanged, Action: "limit", Actor: "configuration", Budget: n.Budget, From: n.Was.String(), To: n.Limit.String(), Unit: n.Unit}, true
 	}
 	return Event{}, false
 }

@@ -70,24 +70,33 @@ func (t *Transport) Release(ctx context.Context, provider string, by budget.By) 
 	})
 }
 
-// SetLimit changes the limit of a budget at once, for everybody who shares the ledger.
-// It stays until the configured limit changes.
+// SetLimit changes the limit of a budget at once, for everybody who shares the ledger,
+// also before its first call. It stays until the configured limit changes. Names that
+// BudgetsFor made can be changed once a call has used them.
 func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amount, by budget.By) error {
 	o, ok := t.ledger.(budget.Operator)
 	if !ok {
 		return ErrUnsupported
 	}
+	set := t.setup.Load()
+	e := Event{Kind: KindChanged, Action: "limit", Actor: by.Who, To: limit.String()}
+	for _, b := range set.budgets() {
+		if b.Name != name {
+			continue
+		}
+		if err := o.Configure(ctx, b); err != nil {
+			return err
+		}
+		e.Budget, e.Unit = b.Label, b.Unit
+		if was, err := t.ledger.Totals(ctx, time.Now(), b); err == nil { // for the hook only
+			e.From = was[0].Limit.String()
+		}
+	}
 	if err := o.SetLimit(ctx, name, limit, by); err != nil {
 		return err
 	}
-	for _, p := range t.setup.Load().providers {
+	for _, p := range set.providers {
 		p.state.forgetBooks()
-	}
-	e := Event{Kind: KindChanged, Time: time.Now().UTC(), Action: "limit", Actor: by.Who, To: limit.String()}
-	for _, b := range t.setup.Load().budgets() {
-		if b.Name == name {
-			e.Budget, e.Unit = b.Label, b.Unit
-		}
 	}
 	t.emit(ctx, e)
 	return nil

@@ -392,6 +392,33 @@ func TestSetLimitRaisesAtOnce(t *testing.T) {
 	})
 }
 
+func TestALimitCanBeLoweredBeforeTheFirstCall(t *testing.T) {
+	w := newWorld(t, answers(t, answer{status: 200}), limit("5"))
+	maria := budget.By{Who: "maria"}
+	require.NoError(t, w.SetLimit(t.Context(), "day", budget.Unit/2, maria))
+	_, err := w.get()
+	var over *budget.ExceededError
+	require.ErrorAs(t, err, &over)
+	require.Equal(t, budget.Unit/2, over.Limit)
+	require.Error(t, w.SetLimit(t.Context(), "nobody's", budget.Unit, maria))
+	require.Error(t, w.SetLimit(t.Context(), "day", budget.Unit, budget.By{}))
+	changed := w.eventsOf(transport.KindChanged)
+	require.Len(t, changed, 1, "what fails is not told")
+	require.Equal(t, []string{"limit", "maria", "day", "5", "0.5"}, []string{changed[0].Action, changed[0].Actor, changed[0].Budget, changed[0].From, changed[0].To})
+}
+
+func TestANewConfiguredLimitTellsTheOneBefore(t *testing.T) {
+	w := newWorld(t, answers(t, answer{status: 200}), limit("5"))
+	day := budget.PerDay(8 * budget.Unit)
+	day.Name = "day"
+	require.NoError(t, w.ledger.Configure(t.Context(), day))
+	_, err := w.get()
+	require.NoError(t, err)
+	changed := w.eventsOf(transport.KindChanged)
+	require.Len(t, changed, 1)
+	require.Equal(t, []string{"configuration", "8", "5"}, []string{changed[0].Actor, changed[0].From, changed[0].To})
+}
+
 func TestPlanSaysWhatWouldHappenAndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, answers(t, answer{status: 200}), limit("1"), rate(throttle.PerMinute(1)), sender(throttle.PerHour(1)))

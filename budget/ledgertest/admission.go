@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -290,6 +291,20 @@ func senseless(r *rig) {
 		_, _, err := r.hold(legs...)
 		require.ErrorIs(r, err, budget.ErrConflict)
 	}
+	for _, h := range []budget.Hold{
+		{Provider: "sms", Legs: []budget.Leg{leg(day, "1")}}, // no id: two calls would be one hold
+		{ID: r.id(), Legs: []budget.Leg{leg(day, "1")}},
+		{ID: r.id(), Provider: "s\nms", Legs: []budget.Leg{leg(day, "1")}},
+		{ID: r.id(), Provider: strings.Repeat("s", 201), Legs: []budget.Leg{leg(day, "1")}},
+		{ID: r.id()},
+		{},
+	} {
+		require.ErrorIs(r, h.Validate(), budget.ErrConflict, "%v", h)
+		_, err := r.ledger.Hold(r.Context(), h)
+		require.ErrorIs(r, err, budget.ErrConflict, "%v", h)
+	}
+	_, err := r.ledger.Hold(r.Context(), budget.Hold{Provider: "sms"})
+	require.NoError(r, err, "which asks only whether the provider is frozen")
 	require.Equal(r, "settled 0 presumed 0 held 0 left 10", r.books(day))
 	require.Equal(r, "settled 0 presumed 0 held 0 left 10", r.books(euros))
 }

@@ -24,6 +24,8 @@ var restartHistories = []namedCase{
 
 var audits = []namedCase{
 	{"what people do is told, with who and why", audited},
+	{"a new configuration is told as well", auditedConfiguration},
+	{"a correction is one entry, in money", auditedCorrection},
 	{"what was tried is told, and changes nothing", auditedTry},
 }
 
@@ -277,9 +279,43 @@ func audited(r *rig) {
 	require.Error(r, err)
 }
 
+func auditedConfiguration(r *rig) {
+	r.auditor()
+	day := r.day()
+	r.spend(day, "1")
+	require.NoError(r, r.operator().SetLimit(r.Context(), "day", 12*budget.Unit, by))
+	day.Limit = 20 * budget.Unit
+	r.spend(day, "1")
+	all := r.audit("", 10)
+	require.Len(r, all, 2)
+	require.Equal(r, []string{"configured", "day", "12", "20", ""}, []string{all[1].Action, all[1].Target.Budget, all[1].From, all[1].To, all[1].By.Who})
+}
+
+func auditedCorrection(r *rig) {
+	r.auditor()
+	count := r.budget("count", budget.Day, "10")
+	count.Unit = budget.Calls
+	id, _, err := r.hold(leg(count, "1"), leg(r.day(), "2"), leg(r.budget("month", budget.Month, "25"), "2"))
+	require.NoError(r, err)
+	r.resolve(id, budget.Presumed(0))
+	for _, amount := range []budget.Amount{budget.Unit / 2, budget.Unit} { // at one instant
+		_, err = r.operator().Correct(r.Context(), id, amount, by)
+		require.NoError(r, err)
+	}
+	r.resolve(id, budget.Corrected(3*budget.Unit, "a program")) // no person: no entry
+	all := r.audit("", 10)
+	require.Len(r, all, 2)
+	for i, change := range []string{"-1.5", "0.5"} {
+		require.Equal(r, budget.Target{Provider: "sms"}, all[i].Target)
+		require.Equal(r, []any{id, change}, []any{all[i].Hold, all[i].To})
+	}
+}
+
 func auditedTry(r *rig) {
 	note := budget.Audited{By: budget.By{Who: "otto", Why: "may only read"}, Action: "freeze", Target: budget.Target{Provider: "sms"}, Denied: true}
-	require.NoError(r, r.auditor().Note(r.Context(), note))
+	withMore := note
+	withMore.From, withMore.To = "1", "2"
+	require.NoError(r, r.auditor().Note(r.Context(), withMore))
 	r.spend(r.day(), "1")
 	all := r.audit("", 10)
 	require.Len(r, all, 1)

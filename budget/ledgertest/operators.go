@@ -9,6 +9,9 @@ import (
 var operators = []namedCase{
 	{"an operator's limit holds at once", setLimit},
 	{"a limit that is no limit is refused", badLimit},
+	{"a limit is set before the first call", limitBefore},
+	{"what nobody does changes nothing", nobody},
+	{"people are shown labels, programs names", labels},
 	{"a configured limit replaces the one before, and is told", configuredLimit},
 	{"an operator's limit ends when the configured one changes", overrideEnds},
 	{"a frozen provider sends nothing", freezeProvider},
@@ -58,7 +61,7 @@ func configuredLimit(r *rig) {
 	require.Equal(r, 5*budget.Unit, refusal(r, err).Limit)
 	found := notices(budget.NoticeLimit, report)
 	require.Len(r, found, 1)
-	require.Equal(r, []any{"day", 5 * budget.Unit, "USD"}, []any{found[0].Budget, found[0].Limit, found[0].Unit})
+	require.Equal(r, []any{"day", 10 * budget.Unit, 5 * budget.Unit, "USD"}, []any{found[0].Budget, found[0].Was, found[0].Limit, found[0].Unit})
 	day.Limit = 20 * budget.Unit
 	id, report, err := r.hold(leg(day, "14"))
 	require.NoError(r, err)
@@ -75,13 +78,102 @@ func overrideEnds(r *rig) {
 	require.Equal(r, 50*budget.Unit, r.totals(day).Limit, "the same configuration again changes nothing")
 	changed := day
 	changed.Limit = 20 * budget.Unit
-	r.spend(changed, "1")
+	id, report, err := r.hold(leg(changed, "1"))
+	require.NoError(r, err)
+	found := notices(budget.NoticeLimit, report)
+	require.Len(r, found, 1)
+	require.Equal(r, 50*budget.Unit, found[0].Was, "the one that was in force")
+	r.settle(id, "1")
 	require.Equal(r, 20*budget.Unit, r.totals(changed).Limit)
 	r.spend(day, "1")
 	require.Equal(r, 10*budget.Unit, r.totals(day).Limit, "the override does not come back")
 	require.NoError(r, r.operator().SetLimit(r.Context(), "day", 50*budget.Unit, by))
 	require.NoError(r, r.operator().SetLimit(r.Context(), "day", 10*budget.Unit, by))
 	require.Equal(r, 10*budget.Unit, r.totals(day).Limit)
+}
+
+func limitBefore(r *rig) {
+	day, op := r.day(), r.operator()
+	for range 2 {
+		require.NoError(r, op.Configure(r.Context(), day))
+	}
+	require.Equal(r, "settled 0 presumed 0 held 0 left 10", r.books(day))
+	require.NoError(r, op.SetLimit(r.Context(), "day", 5*budget.Unit, by))
+	require.NoError(r, op.Configure(r.Context(), day), "the same again")
+	require.Equal(r, 5*budget.Unit, r.totals(day).Limit)
+	require.Equal(r, 5*budget.Unit, r.refused(day, "6").Limit)
+	r.spend(day, "5")
+	require.Equal(r, "settled 5 presumed 0 held 0 left 0", r.books(day))
+
+	nameless, wrong, euros := day, day, day
+	nameless.Name, wrong.Limit, euros.Unit = "", 0, "EUR"
+	for _, b := range []budget.Budget{nameless, wrong, euros} {
+		require.ErrorIs(r, op.Configure(r.Context(), b), budget.ErrConflict)
+	}
+	day.Limit = 20 * budget.Unit
+	require.NoError(r, op.Configure(r.Context(), day))
+	require.Equal(r, 20*budget.Unit, r.totals(day).Limit, "the last configured limit wins")
+}
+
+func nobody(r *rig) {
+	day, op := r.day(), r.operator()
+	id := r.take(day, "2")
+	r.resolve(id, budget.Presumed(0))
+	who := budget.By{Why: "no name given"}
+	require.Error(r, op.SetLimit(r.Context(), "day", budget.Unit, who))
+	for _, t := range []budget.Target{{Budget: "day"}, {Provider: "sms"}} {
+		require.Error(r, op.Freeze(r.Context(), t, who))
+		require.Error(r, op.Release(r.Context(), t, who))
+	}
+	_, err := op.Correct(r.Context(), id, 0, who)
+	require.Error(r, err)
+	require.Equal(r, "settled 0 presumed 2 held 0 left 8", r.books(day))
+	r.take(day, "1")
+	if a, ok := r.ledger.(budget.Auditor); ok {
+		all, err := a.Audit(r.Context(), "", 10)
+		require.NoError(r, err)
+		require.Empty(r, all)
+	}
+}
+
+// labels: a name may be a hash, or mean nothing to a person.
+func labels(r *rig) {
+	day, op := r.budget("b-77", budget.Day, "10"), r.operator()
+	day.Label = "texts"
+	require.NoError(r, op.Freeze(r.Context(), budget.Target{Budget: "b-77"}, by), "before the ledger knows the label")
+	require.NoError(r, op.Configure(r.Context(), day))
+	require.Equal(r, "texts", r.frozen(leg(day, "1")).Budget)
+	require.NoError(r, op.Release(r.Context(), budget.Target{Budget: "b-77"}, by))
+	require.NoError(r, op.SetLimit(r.Context(), "b-77", 4*budget.Unit, by))
+	require.Equal(r, "texts", r.refused(day, "5").Budget)
+	id := r.take(day, "2")
+	crossed := notices(budget.NoticeThreshold, r.resolve(id, budget.Presumed(0)))
+	require.Len(r, crossed, 1)
+	require.Equal(r, "texts", crossed[0].Budget)
+	open, err := op.Unresolved(r.Context(), "", 0)
+	require.NoError(r, err)
+	require.Len(r, open, 1)
+	require.Equal(r, "texts", open[0].Legs[0].Budget)
+	day.Limit = 20 * budget.Unit
+	_, report, err := r.hold(leg(day, "1"))
+	require.NoError(r, err)
+	changed := notices(budget.NoticeLimit, report)
+	require.Len(r, changed, 1)
+	require.Equal(r, "texts", changed[0].Budget)
+	t := r.totals(day).Budget
+	require.Equal(r, []string{"b-77", "texts"}, []string{t.Name, t.Label})
+	if h, ok := r.ledger.(budget.Historian); ok {
+		r.history(day) // which looks for the name
+		spent, err := h.Spending(r.Context(), r.now(), day)
+		require.NoError(r, err)
+		require.NotEmpty(r, spent)
+		require.Equal(r, "b-77", spent[0].Budget)
+	}
+	if _, ok := r.ledger.(budget.Auditor); ok {
+		for _, e := range r.audit("", 10) {
+			require.Equal(r, budget.Target{Budget: "texts"}, e.Target, e.Action)
+		}
+	}
 }
 
 func (r *rig) frozen(legs ...budget.Leg) *budget.FrozenError {

@@ -52,7 +52,7 @@ func (l *Ledger) configure(ctx context.Context, b budget.Budget) (budget.Window,
 	}
 	l.accounts[b.Name] = a
 	if number(at(reply, 1)) == 1 {
-		l.notices = append(l.notices, budget.Notice{Kind: budget.NoticeLimit, Budget: b.Label, Limit: b.Limit, Unit: b.Unit})
+		l.notices = append(l.notices, budget.Notice{Kind: budget.NoticeLimit, Budget: b.Label, Was: amount(at(reply, 6)), Limit: b.Limit, Unit: b.Unit})
 	}
 	return a.current, nil
 }

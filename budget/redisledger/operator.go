@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,17 @@ import (
 	"github.com/outlay-go/outlay/budget"
 )
 
+// Configure implements [budget.Operator].
+func (l *Ledger) Configure(ctx context.Context, b budget.Budget) error {
+	if err := b.Validate(); err != nil || b.Name == "" {
+		return fmt.Errorf("%w: budget %q: %w", budget.ErrConflict, b.Name, cmp.Or(err, errors.New("it has no name")))
+	}
+	_, err := l.configure(ctx, b.Normal())
+	return err
+}
+
 // SetLimit implements [budget.Operator]. The limit that is configured, set again, ends
-// an override. A budget that no call has used yet is unknown.
+// an override.
 func (l *Ledger) SetLimit(ctx context.Context, name string, limit budget.Amount, by budget.By) error {
 	if limit <= 0 {
 		return fmt.Errorf("budget %s: the limit must be more than zero, not %v; to stop all calls freeze it", name, limit)
@@ -35,9 +45,8 @@ func (l *Ledger) Release(ctx context.Context, t budget.Target, by budget.By) err
 }
 
 func (l *Ledger) target(ctx context.Context, what string, t budget.Target, by budget.By) error {
-	switch {
-	case (t.Provider == "") == (t.Budget == ""):
-		return errors.New("budget: name either a provider or a budget")
+	if err := t.Validate(); err != nil {
+		return err
 	}
 	name, field := t.Budget, frozenBudget(t.Budget)
 	if t.Provider != "" {
@@ -55,6 +64,9 @@ func (l *Ledger) target(ctx context.Context, what string, t budget.Target, by bu
 }
 
 func (l *Ledger) operate(ctx context.Context, what, name, arg string, by budget.By) error {
+	if err := by.Validate(); err != nil {
+		return err
+	}
 	k := &l.keys
 	reply, _, err := l.store.run(ctx, l.scripts.operate, []string{k.log, k.frozen, k.generation, k.account(name)}, what, arg, by.Who, by.Why, name)
 	if err == nil && text(at(reply, 0)) == "unknown" {
@@ -65,6 +77,9 @@ func (l *Ledger) operate(ctx context.Context, what, name, arg string, by budget.
 
 // Correct implements [budget.Operator].
 func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Report, error) {
+	if err := by.Validate(); err != nil {
+		return budget.Report{}, err
+	}
 	report, err := l.resolve(context.WithoutCancel(ctx), id, late{outcome: budget.Corrected(a, by.Why), people: true, by: by})
 	return l.tell(report), err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -13,7 +12,7 @@ import (
 // Hold implements [budget.Ledger]. When it returns, Redis has acknowledged the hold. A
 // hold whose answer was lost is voided as soon as Redis answers again.
 func (l *Ledger) Hold(ctx context.Context, h budget.Hold) (budget.Report, error) {
-	if err := check(h); err != nil {
+	if err := h.Validate(); err != nil {
 		return l.tell(budget.Report{}), err
 	}
 	if !l.undoubt(h.ID) {
@@ -64,31 +63,6 @@ func (l *Ledger) holdNow(ctx context.Context, h budget.Hold) (budget.Report, err
 		}
 	}
 	return budget.Report{}, unavailable(fmt.Errorf("the books changed %d times while a hold was taken", tries))
-}
-
-// check refuses what is no hold, without a look at the store.
-func check(h budget.Hold) error {
-	unit := ""
-	for i, leg := range h.Legs {
-		b := leg.Budget.Normal()
-		if err := leg.Budget.Validate(); err != nil {
-			return fmt.Errorf("%w: budget %s: %w", budget.ErrConflict, b.Label, err)
-		}
-		switch {
-		case b.Name == "":
-			return fmt.Errorf("%w: a budget without a name", budget.ErrConflict)
-		case leg.Amount < 0:
-			return fmt.Errorf("%w: budget %s: a negative amount", budget.ErrConflict, b.Label)
-		case slices.ContainsFunc(h.Legs[:i], func(l budget.Leg) bool { return l.Budget.Name == b.Name }):
-			return fmt.Errorf("%w: budget %s twice in one hold", budget.ErrConflict, b.Label)
-		case b.Unit == budget.Calls:
-		case unit == "":
-			unit = b.Unit
-		case unit != b.Unit:
-			return fmt.Errorf("%w: one hold in %s and %s", budget.ErrConflict, unit, b.Unit)
-		}
-	}
-	return nil
 }
 
 // charge is what a hold does to one budget.

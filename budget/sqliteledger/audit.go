@@ -46,6 +46,8 @@ func (l *Ledger) Audit(ctx context.Context, after string, limit int) ([]budget.A
 // actions are what the kinds of entries are called; others are themselves.
 var actions = map[string]string{"corrected": "correct", "adjusted": "adjust"}
 
+// audited reads entries of people. A correction is one entry a budget; here it is one,
+// with what it changed in money.
 func (b *books) audited(from int64, order string, limit int) (all []budget.Audited) {
 	amount := func(s *sqlite3.Stmt, col int) string {
 		if s.ColumnType(col) == sqlite3.NULL {
@@ -67,12 +69,17 @@ func (b *books) audited(from int64, order string, limit int) (all []budget.Audit
 		if kind == "corrected" || kind == "adjusted" {
 			a.To = amount(s, 11)
 		}
+		if kind == "corrected" {
+			a.Target.Budget = "" // it concerns all budgets of the hold
+		}
 		all = append(all, a)
 	}, `SELECT e.id, at, kind, who, why, coalesce(p.name, e.provider_name), coalesce(b.label, n.label, e.budget_name), boot, seq,
 			was, amount, e.settled+e.presumed, ref
 		FROM entry e LEFT JOIN budget b ON b.id=e.budget LEFT JOIN budget n ON n.name=e.budget_name LEFT JOIN provider p ON p.id=e.provider
-		WHERE e.id>? AND e.`+byPeople+` AND (kind<>'corrected' OR (who IS NOT NULL AND NOT EXISTS (
-			SELECT 1 FROM entry f WHERE f.id=e.id-1 AND f.kind='corrected' AND f.boot=e.boot AND f.seq=e.seq AND f.at=e.at)))
+		WHERE e.id>? AND e.`+byPeople+` AND (kind<>'corrected' OR who IS NOT NULL AND NOT EXISTS (
+			SELECT 1 FROM entry f JOIN budget g ON g.id=f.budget WHERE f.id BETWEEN e.id-64 AND e.id+64
+			AND f.kind=e.kind AND f.boot=e.boot AND f.seq=e.seq AND f.at=e.at
+			AND (g.unit<>'calls', -f.win)>(b.unit<>'calls', -e.win)))
 		ORDER BY e.id `+order+` LIMIT ?`, from, limit)
 	return all
 }

@@ -46,6 +46,9 @@ func (l *Ledger) CompareLines(ctx context.Context, lines []Line) ([]Difference, 
 // CorrectLines puts the costs of calls at what the lines of an invoice say: all of them,
 // or none and [ErrProblems]. Either way it returns the differences.
 func (l *Ledger) CorrectLines(ctx context.Context, lines []Line, by budget.By) ([]Difference, error) {
+	if err := by.Validate(); err != nil {
+		return nil, err
+	}
 	past, all, err := l.compare(ctx, lines)
 	if err != nil {
 		return nil, err

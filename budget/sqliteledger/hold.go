@@ -119,10 +119,11 @@ func (b *books) configure(bud budget.Budget) (*account, error) {
 	if sameConfig(a.budget, bud) {
 		return a, nil
 	}
-	if was := a.budget.Limit; was != bud.Limit {
+	if a.budget.Limit != bud.Limit {
+		was := a.limit()
 		a.override = 0
 		b.notices = append(b.notices, notice{Notice: budget.Notice{
-			Kind: budget.NoticeLimit, Budget: bud.Label, Limit: bud.Limit, Unit: bud.Unit}})
+			Kind: budget.NoticeLimit, Budget: bud.Label, Was: was, Limit: bud.Limit, Unit: bud.Unit}})
 		b.event("configured", budget.Target{Budget: bud.Name}, was, bud.Limit, budget.By{Why: fmt.Sprintf("the limit was %v", was)})
 	}
 	a.budget.Limit, a.budget.Label, a.budget.Alerts = bud.Limit, bud.Label, bud.Alerts
@@ -261,12 +262,7 @@ func flags(h budget.Hold) (f int) {
 // open returns the page of a charge; account and page are in the file then.
 func (b *books) open(c *charge) *page {
 	a := c.account
-	if a.id == 0 {
-		a.id = b.insert("INSERT INTO budget(name, label, unit, period, zone, alerts, configured) VALUES(?,?,?,?,?,?,?)",
-			a.budget.Name, a.budget.Label, a.budget.Unit, a.period, a.zone, formatAlerts(a.budget.Alerts), int64(a.budget.Limit))
-		b.accounts[a.budget.Name] = a
-		b.give(a.budget)
-	}
+	b.addAccount(a)
 	p := c.span.page()
 	if p == nil {
 		p = b.addPage(a, c.leg.Budget, c.span)
@@ -279,6 +275,17 @@ func (b *books) open(c *charge) *page {
 		b.saveAccount(a)
 	}
 	return p
+}
+
+// addAccount writes the row of a budget that has none yet.
+func (b *books) addAccount(a *account) {
+	if a.id != 0 {
+		return
+	}
+	a.id = b.insert("INSERT INTO budget(name, label, unit, period, zone, alerts, configured) VALUES(?,?,?,?,?,?,?)",
+		a.budget.Name, a.budget.Label, a.budget.Unit, a.period, a.zone, formatAlerts(a.budget.Alerts), int64(a.budget.Limit))
+	b.accounts[a.budget.Name] = a
+	b.give(a.budget)
 }
 
 func (b *books) addPage(a *account, bud budget.Budget, sp *span) *page {

@@ -1,9 +1,11 @@
 package sqliteledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -11,11 +13,31 @@ import (
 	"github.com/outlay-go/outlay/budget"
 )
 
+// Configure implements [budget.Operator].
+func (l *Ledger) Configure(ctx context.Context, bud budget.Budget) error {
+	if err := bud.Validate(); err != nil || bud.Name == "" {
+		return fmt.Errorf("%w: budget %q: %w", budget.ErrConflict, bud.Name, cmp.Or(err, errors.New("it has no name")))
+	}
+	bud = bud.Normal()
+	bud.Alerts = slices.Clone(bud.Alerts)
+	return l.do(ctx, func(b *books) error {
+		a, err := b.configure(bud)
+		if err == nil && a.id == 0 {
+			b.addAccount(a)
+			b.saveAccount(a)
+		}
+		return cmp.Or(err, b.err)
+	})
+}
+
 // SetLimit implements [budget.Operator]. The limit that is configured, set again, ends
 // an override.
 func (l *Ledger) SetLimit(ctx context.Context, name string, limit budget.Amount, by budget.By) error {
 	if limit <= 0 {
 		return fmt.Errorf("budget %s: the limit must be more than zero, not %v; to stop all calls freeze it", name, limit)
+	}
+	if err := by.Validate(); err != nil {
+		return err
 	}
 	return l.do(ctx, func(b *books) error {
 		a, err := b.known(name)
@@ -51,7 +73,7 @@ func (b *books) event(kind string, t budget.Target, was, amount budget.Amount, b
 
 // Freeze implements [budget.Operator]. What is frozen already stays so since then.
 func (l *Ledger) Freeze(ctx context.Context, t budget.Target, by budget.By) error {
-	return l.change(ctx, t, func(b *books) {
+	return l.change(ctx, t, by, func(b *books) {
 		if b.exec("INSERT INTO frozen(provider, budget, since, who, why) VALUES(coalesce(?,''),coalesce(?,''),?,?,?) ON CONFLICT DO NOTHING",
 			t.Provider, t.Budget, b.now.UnixMilli(), by.Who, by.Why) > 0 {
 			b.event("freeze", t, 0, 0, by)
@@ -61,16 +83,16 @@ func (l *Ledger) Freeze(ctx context.Context, t budget.Target, by budget.By) erro
 
 // Release implements [budget.Operator]. What is not frozen stays so.
 func (l *Ledger) Release(ctx context.Context, t budget.Target, by budget.By) error {
-	return l.change(ctx, t, func(b *books) {
+	return l.change(ctx, t, by, func(b *books) {
 		if b.exec("DELETE FROM frozen WHERE provider=coalesce(?,'') AND budget=coalesce(?,'')", t.Provider, t.Budget) > 0 {
 			b.event("release", t, 0, 0, by)
 		}
 	})
 }
 
-func (l *Ledger) change(ctx context.Context, t budget.Target, f func(*books)) error {
-	if (t.Provider == "") == (t.Budget == "") {
-		return errors.New("sqliteledger: name either a provider or a budget")
+func (l *Ledger) change(ctx context.Context, t budget.Target, by budget.By, f func(*books)) error {
+	if err := errors.Join(t.Validate(), by.Validate()); err != nil {
+		return err
 	}
 	return l.do(ctx, func(b *books) error {
 		f(b)
@@ -116,6 +138,9 @@ func (b *books) isFrozen(name string) bool {
 // Correct implements [budget.Operator].
 func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Report, error) {
 	var report budget.Report
+	if err := by.Validate(); err != nil {
+		return report, err
+	}
 	err := l.do(ctx, func(b *books) (err error) {
 		report, err = b.resolve(id, budget.Corrected(a, by.Why), by.Who)
 		return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -15,7 +14,7 @@ import (
 
 // Hold implements [budget.Ledger]. It returns when the hold is on the disk.
 func (l *Ledger) Hold(ctx context.Context, h budget.Hold) (budget.Report, error) {
-	if err := check(h); err != nil {
+	if err := h.Validate(); err != nil {
 		return budget.Report{}, err
 	}
 	var report budget.Report
@@ -29,34 +28,6 @@ func (l *Ledger) Hold(ctx context.Context, h budget.Hold) (budget.Report, error)
 	})
 	report.Notices = l.news()
 	return report, err
-}
-
-// check refuses what is no hold, at the price of no look at the file.
-func check(h budget.Hold) error {
-	if h.Provider == "" {
-		return fmt.Errorf("%w: a hold without a provider", budget.ErrConflict)
-	}
-	unit := ""
-	for i, leg := range h.Legs {
-		b := leg.Budget.Normal()
-		if err := leg.Budget.Validate(); err != nil {
-			return fmt.Errorf("%w: budget %s: %w", budget.ErrConflict, b.Label, err)
-		}
-		switch {
-		case b.Name == "":
-			return fmt.Errorf("%w: a budget without a name", budget.ErrConflict)
-		case leg.Amount < 0:
-			return fmt.Errorf("%w: budget %s: a negative amount", budget.ErrConflict, b.Label)
-		case slices.ContainsFunc(h.Legs[:i], func(l budget.Leg) bool { return l.Budget.Name == b.Name }):
-			return fmt.Errorf("%w: budget %s twice in one hold", budget.ErrConflict, b.Label)
-		case b.Unit == budget.Calls:
-		case unit == "":
-			unit = b.Unit
-		case unit != b.Unit:
-			return fmt.Errorf("%w: one hold in %s and %s", budget.ErrConflict, unit, b.Unit)
-		}
-	}
-	return nil
 }
 
 // maxOutcomes bounds the outcomes that wait in memory while the file cannot be written.

@@ -62,6 +62,9 @@ func (l *Ledger) CompareTotal(ctx context.Context, t Total) (TotalDifference, er
 // CorrectTotal makes the books agree with a total: presumed calls of the provider in the
 // window are corrected, and the rest is booked as one entry of kind adjusted.
 func (l *Ledger) CorrectTotal(ctx context.Context, t Total, by budget.By) (TotalDifference, error) {
+	if err := by.Validate(); err != nil {
+		return TotalDifference{}, err
+	}
 	d, err := l.CompareTotal(ctx, t)
 	if err != nil {
 		return d, err
