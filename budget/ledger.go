@@ -79,13 +79,15 @@ type Hold struct {
 // be cheaper counts as spent.
 type State uint8
 
-// The states of a hold, and StateCorrected for a later change of a settled cost.
+// The states of a hold, and StateCorrected for a later change of a settled cost. StateNone
+// is that of an attempt which no budget pays for: there is no hold.
 const (
 	StatePresumed State = iota
 	StateSettled
 	StateVoided
 	StateCorrected
 	StateHeld
+	StateNone
 )
 
 // String returns the name used in events, metrics and JSON.
@@ -99,6 +101,8 @@ func (s State) String() string {
 		return "corrected"
 	case StateHeld:
 		return "held"
+	case StateNone:
+		return "none"
 	default:
 		return "presumed"
 	}
@@ -333,5 +337,12 @@ type Operator interface {
 	Unresolved(ctx context.Context, provider string, limit int) ([]Unresolved, error)
 	// Correct puts the cost of a presumed or settled hold at a, as an invoice or a
 	// person says.
-	Correct(ctx context.Context, id HoldID, a Amount, by By) (Report, error)
+	Correct(ctx context.Context, id HoldID, a Amount, by By) (Correction, error)
+}
+
+// Correction is what correcting a hold did.
+type Correction struct {
+	Report
+	// Provider is whose hold it was, Unit what its cost is in.
+	Provider, Unit string
 }

@@ -118,21 +118,30 @@ func (m *Memory) Unresolved(_ context.Context, provider string, limit int) ([]Un
 	return all, nil
 }
 
-// Correct implements [Operator].
-func (m *Memory) Correct(ctx context.Context, id HoldID, a Amount, by By) (Report, error) {
-	if err := by.Validate(); err != nil {
-		return Report{}, err
+// unit is what the cost of a hold is in.
+func (r *record) unit() string {
+	for i := range r.legs {
+		if r.legs[i].money() {
+			return r.legs[i].account.budget.Unit
+		}
 	}
-	report, err := m.Resolve(ctx, id, Corrected(a, by.Why))
+	return Calls
+}
+
+// Correct implements [Operator].
+func (m *Memory) Correct(ctx context.Context, id HoldID, a Amount, by By) (c Correction, err error) {
+	if err := by.Validate(); err != nil {
+		return c, err
+	}
+	c.Report, err = m.Resolve(ctx, id, Corrected(a, by.Why))
 	if err != nil {
-		return report, err
+		return c, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := Audited{By: by, Action: "correct", Hold: id, To: report.Delta.String()}
 	if r := m.holds.get(id); r != nil {
-		e.Target.Provider = r.provider
+		c.Provider, c.Unit = r.provider, r.unit()
 	}
-	m.note(e)
-	return report, nil
+	m.note(Audited{By: by, Action: "correct", Target: Target{Provider: c.Provider}, Hold: id, To: c.Delta.String()})
+	return c, nil
 }

@@ -51,7 +51,10 @@ func (f *fallback) Wait(ctx context.Context, a Ask) (Turn, error) {
 			a.OnQueue(c)
 		}
 	}
+	back := false
+	defer f.probed(&back)
 	turn, err := f.shared.Wait(ctx, ask)
+	back = true
 	if !errors.Is(err, ErrUnavailable) {
 		f.returned(ctx, err)
 		return turn, err
@@ -112,7 +115,10 @@ func (f *fallback) Cap(ctx context.Context, c Cap) error {
 		f.remember(c)
 		return nil
 	}
+	back := false
+	defer f.probed(&back)
 	err := f.shared.Cap(ctx, c)
+	back = true
 	if errors.Is(err, ErrUnavailable) {
 		f.failed()
 		f.remember(c)
@@ -135,6 +141,16 @@ func (f *fallback) useShared(now time.Time) bool {
 	}
 	f.probing = true
 	return true
+}
+
+// probed is deferred around a call to shared. One that panics says nothing, and the next
+// may try.
+func (f *fallback) probed(back *bool) {
+	if !*back {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.probing = false
+	}
 }
 
 func (f *fallback) failed() {

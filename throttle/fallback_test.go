@@ -177,3 +177,46 @@ func TestFallbackTellsAndTunesTheLimiterInUse(t *testing.T) {
 	require.Equal(t, 20, informer.Stats("api").Scopes[0].Rates[0].N)
 	turn.Done()
 }
+
+// panics is a shared limiter that panics once.
+type panics struct {
+	*flaky
+	now bool
+}
+
+func (p *panics) Wait(ctx context.Context, a Ask) (Turn, error) {
+	if p.now {
+		panic("a hook of the store")
+	}
+	return p.flaky.Wait(ctx, a)
+}
+
+func (p *panics) Cap(ctx context.Context, c Cap) error {
+	if p.now {
+		panic("a hook of the store")
+	}
+	return p.flaky.Cap(ctx, c)
+}
+
+func TestFallbackTriesAgainAfterAPanicOfTheOneWhoTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ask := Ask{Legs: []Leg{leg("p")}}
+		for _, try := range []func(l Limiter){
+			func(l Limiter) { _, _ = l.Wait(t.Context(), ask) },
+			func(l Limiter) { _ = l.Cap(t.Context(), Cap{Key: "p"}) },
+		} {
+			shared := &panics{flaky: &flaky{Bucket: NewBucket(), down: true}}
+			both := Fallback(shared, NewBucket())
+			_, err := both.Wait(t.Context(), ask)
+			require.NoError(t, err, "from local")
+			time.Sleep(probeEvery)
+			shared.now = true
+			require.Panics(t, func() { try(both) })
+			shared.now = false
+			shared.set(false)
+			_, err = both.Wait(t.Context(), ask)
+			require.NoError(t, err)
+			require.False(t, both.(interface{ Degraded() bool }).Degraded(), "nobody tries the shared limiter any more")
+		}
+	})
+}

@@ -230,7 +230,6 @@ const (
 	ReasonDeadline  Reason = "deadline"   // the context's deadline comes before the turn
 	ReasonQueueFull Reason = "queue_full" // too many wait already
 	ReasonNever     Reason = "never"      // heavier than the burst: it can never start
-	ReasonLimiter   Reason = "limiter"    // the shared store of the limiter did not answer
 )
 
 // WaitError is the refusal of a turn: nothing was sent, nothing was charged, nothing

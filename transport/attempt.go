@@ -14,6 +14,7 @@ import (
 // attempt is one transmission and what came of it.
 type attempt struct {
 	sentAt  time.Time
+	doneAt  time.Time // when Base came back
 	resp    *http.Response
 	err     error
 	reading dialect.Reading

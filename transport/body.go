@@ -85,6 +85,7 @@ type bodyEnd struct {
 	a     *attempt
 	raw   io.Closer
 	turn  bool
+	lost  bool // nobody closed the body
 	once  atomic.Bool
 	leave atomic.Int32 // of RoundTrip and the end of the body, how many are done with c
 	mu    sync.Mutex   // guards what follows: the context may end during a Read
@@ -122,6 +123,9 @@ func (e *bodyEnd) finish(whole bool) {
 		e.a.release()
 		if e.a.pending {
 			e.c.close(o)
+		}
+		if e.lost { // told last: a hook that panics, or takes its time, keeps no slot
+			e.c.emit(&Event{Kind: KindUnclosed, Took: time.Since(e.c.start)})
 		}
 		e.left()
 	}()
@@ -171,9 +175,9 @@ func (e *bodyEnd) unclosed() {
 	if e.once.Swap(true) {
 		return
 	}
-	e.c.emit(&Event{Kind: KindUnclosed, Took: time.Since(e.c.start)})
+	e.lost = true
+	defer e.raw.Close()
 	e.finish(false)
-	_ = e.raw.Close()
 }
 
 // reweigh corrects what the turn took from scopes that count units.

@@ -391,7 +391,7 @@ func TestEventsOfACallComeInOrder(t *testing.T) {
 		w := newWorld(t, answers(t, answer{status: 429, header: "Retry-After: 5"}, answer{status: 200}))
 		_, err := w.get()
 		require.NoError(t, err)
-		require.Equal(t, strings.Fields("started answered throttled gate resolved retrying waiting started answered resolved finished"), w.kinds())
+		require.Equal(t, strings.Fields("started answered resolved throttled gate retrying waiting started answered resolved finished"), w.kinds())
 		last := w.events[len(w.events)-1]
 		require.Equal(t, "answered", last.Outcome)
 		require.Equal(t, 2, last.Attempts)

@@ -60,7 +60,7 @@ func (c *call) answered(a *attempt) {
 	c.rec.attempt(c.attempt, func(i *AttemptInfo) {
 		i.Waited, i.WaitedFor, i.Status, i.Throttled = c.turnWait, Reason(c.waitedFor), status, a.reading.Throttled
 		if c.holding {
-			i.Hold, i.Unit = c.holdID, c.quote.Unit
+			i.Hold, i.Unit, i.State = c.holdID, c.quote.Unit, budget.StateHeld
 		}
 	})
 	if c.t.onEvent != nil {

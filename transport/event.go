@@ -56,7 +56,7 @@ func (id CallID) String() string { return fmt.Sprintf("%04x-%x", id.Boot&0xffff,
 // from the configuration: never a URL, a header, a body, a key or an error's text. A
 // zero field does not apply.
 //
-// Order within a call: waiting? (started answered throttled? gate? learned? resolved
+// Order within a call: waiting? (started answered resolved throttled? gate? learned?
 // retrying?)+ finished; resolved may come after finished when the cost is known only
 // at the end of the body.
 type Event struct {
@@ -73,7 +73,7 @@ type Event struct {
 	Outcome    string // finished: answered, throttled, refused, failed, cancelled, passed; resolved: settled, voided, presumed, corrected
 	Evidence   string // resolved: why
 	Source     string // throttled: status, headers, body
-	ErrorClass string // answered: dial, tls, timeout, reset, cancelled, body, other; store: timeout, unavailable, conflict, full, corrupt, learning
+	ErrorClass string // answered: dial, tls, timeout, reset, cancelled, other; store: timeout, unavailable, conflict, full, corrupt, learning
 	Status     int
 
 	Budget, Window    string // refused, would_refuse, threshold: label and window id
@@ -102,7 +102,6 @@ type Event struct {
 	Store, Op, Policy       string // store
 	Up                      bool
 	Actor, Action, From, To string // changed
-	Audit                   string
 }
 
 // Tee returns a hook that calls each of hooks in turn.
@@ -152,7 +151,6 @@ func (e Event) words(a *attrs) {
 	a.str("action", e.Action)
 	a.str("from", e.From)
 	a.str("to", e.To)
-	a.str("audit", e.Audit)
 }
 
 // numbers are how much, how long and when.

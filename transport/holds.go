@@ -17,46 +17,23 @@ func (t *Transport) Unresolved(ctx context.Context, provider string, limit int) 
 }
 
 // Correct puts the cost of a presumed or settled hold at a, as an invoice or a person
-// says, and tells the hook. The provider and the unit are told as well where the hold
-// is still without evidence: the ledger lists no others.
-func (t *Transport) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Report, error) {
+// says, and tells the hook.
+func (t *Transport) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Correction, error) {
 	o, ok := t.ledger.(budget.Operator)
 	if !ok {
-		return budget.Report{}, ErrUnsupported
+		return budget.Correction{}, ErrUnsupported
 	}
-	e := Event{Kind: KindResolved, Outcome: budget.StateCorrected.String(), Evidence: "operator", Cost: a}
-	if t.onEvent != nil {
-		all, err := o.Unresolved(ctx, "", 0)
-		if err != nil {
-			return budget.Report{}, err
-		}
-		for _, u := range all {
-			if u.ID == id {
-				e.Provider, e.Unit = u.Provider, unitOf(u.Legs)
-			}
-		}
-	}
-	report, err := o.Correct(ctx, id, a, by)
+	c, err := o.Correct(ctx, id, a, by)
 	if err != nil {
-		return report, err
+		return c, err
 	}
-	for _, n := range report.Notices {
+	for _, n := range c.Notices {
 		if ev, ok := noticeEvent(n); ok {
 			t.emit(ctx, ev)
 		}
 	}
-	e.Delta, e.Late = report.Delta, report.Late
-	t.emit(ctx, e)
-	t.emit(ctx, Event{Kind: KindChanged, Action: "correct", Actor: by.Who, Provider: e.Provider, To: a.String(), Unit: e.Unit})
-	return report, nil
-}
-
-// unitOf is the money unit of a hold.
-func unitOf(legs []budget.UnresolvedLeg) string {
-	for _, l := range legs {
-		if l.Unit != budget.Calls {
-			return l.Unit
-		}
-	}
-	return budget.Calls
+	t.emit(ctx, Event{Kind: KindResolved, Outcome: budget.StateCorrected.String(), Evidence: "operator", Cost: a,
+		Provider: c.Provider, Unit: c.Unit, Delta: c.Delta, Overrun: c.Overrun, Late: c.Late})
+	t.emit(ctx, Event{Kind: KindChanged, Action: "correct", Actor: by.Who, Provider: c.Provider, To: a.String(), Unit: c.Unit})
+	return c, nil
 }

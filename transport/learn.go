@@ -10,7 +10,9 @@ import (
 	"github.com/outlay-go/outlay/transport/dialect"
 )
 
-// learn turns what the answer says about limits into gates and caps for everybody.
+// learn turns what the answer says about limits into gates and caps for everybody. It
+// may ask a shared store, and comes after the books are closed: whatever becomes of the
+// process meanwhile, a known cost is not presumed. It comes before the call's own retry.
 func (c *call) learn(a *attempt) {
 	if a.resp == nil {
 		return
@@ -19,12 +21,12 @@ func (c *call) learn(a *attempt) {
 	key, known := c.scopeKey(r.Scope)
 	switch {
 	case r.Wall:
-		c.emit(&Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
-		if until := c.wallEnd(r); known && !until.IsZero() {
+		c.emit(&Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, a.doneAt)})
+		if until := c.wallEnd(a); known && !until.IsZero() {
 			c.cap(throttle.Cap{Key: key, Until: until, Cause: throttle.CauseThrottled})
 		}
 	case r.Throttled:
-		c.emit(&Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, c.now)})
+		c.emit(&Event{Kind: KindThrottled, Status: a.resp.StatusCode, Source: r.Source, RetryAt: hintedAt(r, a.doneAt)})
 		if known { // else the limit is that of something we know nothing about: it concerns this call
 			c.throttled(a, key)
 		}
@@ -39,20 +41,21 @@ const wallProbe = 10 * time.Minute
 
 // wallEnd is until when the calls after a wall are held back. An empty balance has no
 // end that time brings; a used-up quota of a day ends with the vendor's day.
-func (c *call) wallEnd(r *dialect.Reading) time.Time {
-	if at := hintedAt(r, c.now); !at.IsZero() {
+func (c *call) wallEnd(a *attempt) time.Time {
+	r := &a.reading
+	if at := hintedAt(r, a.doneAt); !at.IsZero() {
 		return at
 	}
-	if at := resetAt(r.Window, c.now); !at.IsZero() && !hasLeft(r.Window) {
+	if at := resetAt(r.Window, a.doneAt); !at.IsZero() && !hasLeft(r.Window) {
 		return at
 	}
 	switch {
 	case !r.Throttled:
 		return time.Time{}
 	case c.p.QuotaZone != nil:
-		return budget.Day.Window(c.now, c.p.QuotaZone).End
+		return budget.Day.Window(a.doneAt, c.p.QuotaZone).End
 	}
-	return c.now.Add(wallProbe)
+	return a.doneAt.Add(wallProbe)
 }
 
 // throttled closes the gate of the scope until the instant that the answer names, or
@@ -61,17 +64,17 @@ func (c *call) wallEnd(r *dialect.Reading) time.Time {
 func (c *call) throttled(a *attempt, key string) {
 	r := &a.reading
 	slow := false
-	until := hintedAt(r, c.now)
+	until := hintedAt(r, a.doneAt)
 	if until.IsZero() && !hasLeft(r.Window) {
-		until = resetAt(r.Window, c.now)
+		until = resetAt(r.Window, a.doneAt)
 	}
 	if !until.IsZero() {
-		a.asked = until.Sub(c.now)
+		a.asked = until.Sub(a.doneAt)
 	} else {
 		if a.resp.StatusCode == 503 {
 			return
 		}
-		until = c.p.state.backoffs.throttled(key, a.sentAt, c.now, c.p.Retry.Backoff)
+		until = c.p.state.backoffs.throttled(key, a.sentAt, a.doneAt, c.p.Retry.Backoff)
 		slow = !c.p.FixedRate
 	}
 	a.gate = until
@@ -114,8 +117,8 @@ func (c *call) learnWindow(a *attempt, key string, w dialect.Window) {
 	if w.Known&(dialect.HasRemaining|dialect.HasReset) != dialect.HasRemaining|dialect.HasReset || w.Reset <= 0 {
 		return
 	}
-	until := c.now.Add(w.Reset)
-	if w.Remaining <= 0 {
+	until := a.doneAt.Add(w.Reset)
+	if w.Exhausted() {
 		c.cap(throttle.Cap{Key: key, Until: until, Cause: throttle.CauseRemaining, Turn: c.turn})
 		return
 	}

@@ -143,7 +143,7 @@ func (t *Transport) operate(ctx context.Context, provider, action string, by bud
 	if err := do(o); err != nil {
 		return err
 	}
-	p.state.frozen.checked.Store(0)
+	p.state.frozen.ask(t.operations.Add(1))
 	p.state.looks.forget()
 	t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: action, Actor: by.Who, Provider: provider})
 	return nil

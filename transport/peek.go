@@ -66,8 +66,11 @@ func (x *exhausted) refuses(c *call) error {
 
 // frozenCache remembers for a second that a provider without budgets is not frozen.
 type frozenCache struct {
-	checked atomic.Int64 // wall clock, nanoseconds
+	checked atomic.Int64 // wall clock, nanoseconds; negative: an operator did something since
 }
+
+// ask has the next call ask the ledger, also if one that asked before is not back yet.
+func (f *frozenCache) ask(operation uint64) { f.checked.Store(-int64(operation)) }
 
 // checkFrozen lets an operator stop a provider that spends nothing: its freeze is read
 // from the ledger at most once a second.
@@ -76,7 +79,8 @@ func (c *call) checkFrozen() error {
 		return nil
 	}
 	f := &c.p.state.frozen
-	if age := c.now.UnixNano() - f.checked.Load(); age >= 0 && age < int64(time.Second) {
+	checked := f.checked.Load()
+	if age := c.now.UnixNano() - checked; age >= 0 && age < int64(time.Second) {
 		return nil
 	}
 	report, err := c.t.ledger.Hold(c.ctx, budget.Hold{Provider: c.p.Name})
@@ -88,7 +92,7 @@ func (c *call) checkFrozen() error {
 	if err != nil {
 		return nil // it spends nothing: not knowing is no reason to stop it
 	}
-	f.checked.Store(c.now.UnixNano())
+	f.checked.CompareAndSwap(checked, c.now.UnixNano())
 	return nil
 }
 
@@ -103,6 +107,20 @@ func isRefusal(err error) bool {
 		return true
 	}
 	return isFrozen(err) || errors.Is(err, budget.ErrConflict)
+}
+
+// storeClass is what is wrong with a store that does not work, if its error has the word.
+func storeClass(err error) string {
+	if e, ok := errors.AsType[interface {
+		error
+		ErrorClass() string
+	}](err); ok {
+		switch class := e.ErrorClass(); class {
+		case "full", "corrupt":
+			return class
+		}
+	}
+	return "unavailable"
 }
 
 // health tells when a store fails, and once when it works again.
@@ -133,6 +151,7 @@ func (h *health) note(c *call, op string, err error) {
 		class = "conflict"
 	default:
 		h.down.Store(true)
+		class = storeClass(err)
 	}
 	c.emit(&Event{Kind: KindStore, Store: h.store, Op: op, ErrorClass: class, Policy: "refuse"})
 }

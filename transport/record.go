@@ -43,7 +43,8 @@ type AttemptInfo struct {
 	Status int
 	// Throttled: the provider asked to slow down.
 	Throttled bool
-	// State and Cost are how its hold ended; State is StateHeld until then.
+	// State and Cost are how its hold ended; State is StateHeld until then, and StateNone
+	// if no budget pays for it: then nobody knows the cost.
 	State budget.State
 	Cost  budget.Amount
 	Unit  string
@@ -120,7 +121,7 @@ func (w *recorder) call(f func(*CallInfo)) {
 func (w *recorder) attempt(n int, f func(*AttemptInfo)) {
 	w.call(func(c *CallInfo) {
 		for len(c.Attempts) < n {
-			c.Attempts = append(c.Attempts, AttemptInfo{State: budget.StateHeld})
+			c.Attempts = append(c.Attempts, AttemptInfo{State: budget.StateNone})
 		}
 		f(&c.Attempts[n-1])
 	})

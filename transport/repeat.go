@@ -8,6 +8,7 @@ import (
 	"hash"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -62,7 +63,7 @@ func (r *repeats) check(c *call) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	seen, err := r.refused(c.p, sum, c.now)
+	seen, err := r.refused(c.p, sum, c.start)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (r *repeats) check(c *call) error {
 	if r.now == nil {
 		r.now = map[[16]byte][]time.Time{}
 	}
-	r.now[sum] = append(seen, c.now)
+	r.now[sum] = append(seen, c.start)
 	return nil
 }
 
@@ -113,8 +114,13 @@ func (r *repeats) forget(c *call) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if seen := r.now[*c.print]; len(seen) > 0 {
-		r.now[*c.print] = seen[:len(seen)-1]
+	for _, m := range []map[[16]byte][]time.Time{r.now, r.old} { // others may have come since
+		if seen, ok := m[*c.print]; ok {
+			if i := slices.IndexFunc(seen, c.start.Equal); i >= 0 {
+				m[*c.print] = slices.Delete(slices.Clone(seen), i, i+1)
+			}
+			break
+		}
 	}
 	c.print = nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // RoundTrip sends one call. It waits for a turn, has the attempt paid for, sends it,
-// books what it cost, learns what the answer says about limits, and repeats the
+// books what it cost, then learns what the answer says about limits, and repeats the
 // attempt where a repeat cannot bill twice.
 //
 // The error is the provider's own trouble as Base reported it (see [CallError]), or a
@@ -43,8 +43,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			return c.refuse(err)
 		}
 		a := c.send()
-		c.learn(a)
 		c.resolve(a)
+		c.learn(a)
 		delay, again := c.decide(a)
 		if !again {
 			return c.finish(a)
@@ -191,6 +191,7 @@ func (c *call) send() *attempt {
 	a.sentAt = c.now
 	a.resp, a.err = c.t.base.RoundTrip(req)
 	c.lap()
+	a.doneAt = c.now
 	a.readAnswer(c)
 	c.sentAny = c.sentAny || !a.notSent
 	c.answered(a)

@@ -45,14 +45,15 @@ type Transport struct {
 	attemptInContext bool
 	traced           bool // Base reports to httptrace all that it does
 
-	setup     atomic.Pointer[setup]
-	updating  sync.Mutex // held by one Update at a time
-	aliasKey  [32]byte   // see alias
-	boot      uint64
-	calls     atomic.Uint64
-	holds     atomic.Uint64
-	date      atomic.Pointer[string] // the last Date header read
-	scratches sync.Pool              // of *scratch
+	setup      atomic.Pointer[setup]
+	updating   sync.Mutex // held by one Update at a time
+	aliasKey   [32]byte   // see alias
+	boot       uint64
+	calls      atomic.Uint64
+	holds      atomic.Uint64
+	operations atomic.Uint64          // of operators: see frozenCache
+	date       atomic.Pointer[string] // the last Date header read
+	scratches  sync.Pool              // of *scratch
 
 	ledgerHealth, limiterHealth health
 	readers                     atomic.Int32 // see within

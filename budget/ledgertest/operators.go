@@ -270,11 +270,15 @@ func unresolved(r *rig) {
 
 func operatorCorrects(r *rig) {
 	day := r.day()
-	id := r.take(day, "2")
-	r.resolve(id, budget.Presumed(0))
-	report, err := r.operator().Correct(r.Context(), id, budget.MustParse("0.5"), by)
+	count := r.budget("count", budget.Day, "10")
+	count.Unit = budget.Calls
+	id, _, err := r.hold(leg(count, "1"), leg(day, "2"))
 	require.NoError(r, err)
-	require.Equal(r, -budget.MustParse("1.5"), report.Delta)
+	r.resolve(id, budget.Presumed(0))
+	c, err := r.operator().Correct(r.Context(), id, budget.MustParse("0.5"), by)
+	require.NoError(r, err)
+	require.Equal(r, -budget.MustParse("1.5"), c.Delta)
+	require.Equal(r, []string{"sms", "USD"}, []string{c.Provider, c.Unit})
 	require.Equal(r, "settled 0.5 presumed 0 held 0 left 9.5", r.books(day))
 	_, err = r.operator().Correct(r.Context(), r.id(), 1, by)
 	require.ErrorIs(r, err, budget.ErrUnknownHold)

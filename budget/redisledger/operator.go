@@ -76,12 +76,26 @@ func (l *Ledger) operate(ctx context.Context, what, name, arg string, by budget.
 }
 
 // Correct implements [budget.Operator].
-func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Report, error) {
+func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (c budget.Correction, err error) {
 	if err := by.Validate(); err != nil {
-		return budget.Report{}, err
+		return c, err
 	}
-	report, err := l.resolve(context.WithoutCancel(ctx), id, late{outcome: budget.Corrected(a, by.Why), people: true, by: by})
-	return l.tell(report), err
+	c.Report, err = l.resolve(context.WithoutCancel(ctx), id, late{outcome: budget.Corrected(a, by.Why), people: true, by: by})
+	c.Report = l.tell(c.Report)
+	if err != nil {
+		return c, err
+	}
+	// Corrected it is, whatever becomes of this: it is for those who are told.
+	if u, ok, err := l.unresolved(ctx, redis.Z{Member: id.String()}); err == nil && ok {
+		c.Provider, c.Unit = u.Provider, budget.Calls
+		for _, leg := range u.Legs {
+			if leg.Unit != budget.Calls {
+				c.Unit = leg.Unit
+				break
+			}
+		}
+	}
+	return c, nil
 }
 
 // Unresolved implements [budget.Operator]. It reads every hold without evidence, so it

@@ -67,6 +67,18 @@ func (e *Error) Error() string {
 	return s
 }
 
+// ErrorClass is the word for the fault in the events of package transport: full, corrupt
+// or unavailable.
+func (e *Error) ErrorClass() string {
+	switch e.Fault {
+	case Full:
+		return "full"
+	case Corrupt:
+		return "corrupt"
+	}
+	return "unavailable"
+}
+
 // Unwrap gives the cause and [budget.ErrUnavailable].
 func (e *Error) Unwrap() []error {
 	if e.Err == nil {

@@ -136,17 +136,25 @@ func (b *books) isFrozen(name string) bool {
 }
 
 // Correct implements [budget.Operator].
-func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Report, error) {
-	var report budget.Report
+func (l *Ledger) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (c budget.Correction, err error) {
 	if err := by.Validate(); err != nil {
-		return report, err
+		return c, err
 	}
-	err := l.do(ctx, func(b *books) (err error) {
-		report, err = b.resolve(id, budget.Corrected(a, by.Why), by.Who)
-		return err
+	err = l.do(ctx, func(b *books) (err error) {
+		c.Report, err = b.resolve(id, budget.Corrected(a, by.Why), by.Who)
+		if h := b.row(id); err == nil && h != nil {
+			c.Provider, c.Unit = b.text("SELECT name FROM provider WHERE id=?", h.provider), budget.Calls
+			for _, l := range b.legsOf(h) {
+				if l.unit != budget.Calls {
+					c.Unit = l.unit
+					break
+				}
+			}
+		}
+		return cmp.Or(err, b.err)
 	})
-	report.Notices = l.news()
-	return report, err
+	c.Notices = l.news()
+	return c, err
 }
 
 // Unresolved implements [budget.Operator].

@@ -205,6 +205,9 @@ func (p *process) Hold(ctx context.Context, h budget.Hold) (budget.Report, error
 	if p.ctx.Err() != nil {
 		return budget.Report{}, budget.ErrUnavailable
 	}
+	if len(h.Legs) == 0 {
+		return p.Ledger.Hold(ctx, h) // asks only whether the provider is frozen
+	}
 	p.note(h.ID, true)
 	p.held(h.ID, ctx.Value(messageKey{}).(string))
 	report, err := p.Ledger.Hold(ctx, h)

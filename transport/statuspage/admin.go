@@ -297,7 +297,7 @@ func failed(err error) error {
 	case errors.Is(err, budget.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return fail(http.StatusServiceUnavailable, "the ledger did not answer; nothing was changed")
 	}
-	return fail(http.StatusConflict, "the ledger refused it and nothing was changed; it does not know a budget that no call has used yet")
+	return fail(http.StatusConflict, "the ledger refused it and nothing was changed")
 }
 
 func (a *admin) freeze(r *http.Request, o order) (any, error) {

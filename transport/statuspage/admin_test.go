@@ -126,12 +126,15 @@ func (w *world) do(t *testing.T, h http.Handler, r *http.Request) (out reply) {
 	return out
 }
 
+func TestALimitIsLoweredBeforeTheFirstCall(t *testing.T) {
+	w := newWorld(t, new(budget.Memory), provider("maps", "10"))
+	r := w.do(t, admin(t, w), post("/budgets/maps-day/limit", form, "reason=less+for+today&amount=4"))
+	require.Equal(t, []string{"10", "4"}, []string{r.Left["maps-day"].Before, r.Left["maps-day"].After})
+}
+
 func TestFreezeAndRelease(t *testing.T) {
 	w := newWorld(t, new(budget.Memory), provider("maps", "10"))
 	h := admin(t, w)
-	rec := answerTo(h, post("/budgets/maps-day/limit", form, "reason=more+for+today&amount=20"))
-	require.Equal(t, http.StatusConflict, rec.Code)
-	require.Contains(t, rec.Body.String(), "no call has used yet")
 	require.NoError(t, w.send(t.Context(), "maps"))
 	r := w.do(t, h, post("/providers/maps/freeze", form, "reason=duplicate+charges"))
 	require.Equal(t, "maria", r.Actor)
