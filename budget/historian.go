@@ -125,7 +125,7 @@ type Auditor interface {
 	// "0"; the newest ones if it is empty.
 	Audit(ctx context.Context, after string, limit int) ([]Audited, error)
 	// Note adds an entry that changes nothing in the books: a try that was denied, or
-	// something done elsewhere. ID and At are the ledger's; From and To are not kept.
+	// something done elsewhere. ID and At are the ledger's.
 	Note(ctx context.Context, a Audited) error
 }
 

@@ -269,7 +269,6 @@ func (m *Memory) note(e Audited) {
 
 // Note implements [Auditor].
 func (m *Memory) Note(_ context.Context, e Audited) error {
-	e.From, e.To = "", ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.note(e)

@@ -312,10 +312,8 @@ func auditedCorrection(r *rig) {
 }
 
 func auditedTry(r *rig) {
-	note := budget.Audited{By: budget.By{Who: "otto", Why: "may only read"}, Action: "freeze", Target: budget.Target{Provider: "sms"}, Denied: true}
-	withMore := note
-	withMore.From, withMore.To = "1", "2"
-	require.NoError(r, r.auditor().Note(r.Context(), withMore))
+	note := budget.Audited{By: budget.By{Who: "otto", Why: "may only read"}, Action: "freeze", Target: budget.Target{Provider: "sms"}, From: "3", To: "1,000 or so", Denied: true}
+	require.NoError(r, r.auditor().Note(r.Context(), note))
 	r.spend(r.day(), "1")
 	all := r.audit("", 10)
 	require.Len(r, all, 1)

@@ -37,7 +37,27 @@ func (l *Ledger) Audit(ctx context.Context, after string, limit int) ([]budget.A
 		}
 		all[i] = audited(e)
 	}
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, l.label(ctx, all)
+}
+
+// label has budgets called what they are shown as now: an entry may be older than that.
+func (l *Ledger) label(ctx context.Context, all []budget.Audited) (err error) {
+	labels := map[string]string{"": ""}
+	for i := range all {
+		b := &all[i].Target.Budget
+		label, known := labels[*b]
+		if !known {
+			if label, _, err = l.named(ctx, *b); err != nil {
+				return err
+			}
+			labels[*b] = label
+		}
+		*b = label
+	}
+	return nil
 }
 
 // madeAt reads the id of an entry: the server's milliseconds, and a number among equals.

@@ -257,9 +257,9 @@ func TestAuditKeepsTheNewest(t *testing.T) {
 	all, err := l.Audit(t.Context(), "", 10)
 	require.NoError(t, err)
 	require.Len(t, all, 3)
-	require.Equal(t, []string{"limit", "month", "10", "5"}, []string{all[0].Action, all[0].Target.Budget, all[0].From, all[0].To})
-	require.Equal(t, []string{"configured", "Texts", "10", "2"}, []string{all[1].Action, all[1].Target.Budget, all[1].From, all[1].To})
-	note.ID, note.At = all[2].ID, all[2].At
+	require.Equal(t, []string{"limit", "Texts", "10", "5"}, []string{all[0].Action, all[0].Target.Budget, all[0].From, all[0].To})
+	require.Equal(t, []string{"configured", "Texts", "5", "2"}, []string{all[1].Action, all[1].Target.Budget, all[1].From, all[1].To})
+	note.ID, note.At, note.Target.Budget = all[2].ID, all[2].At, "Texts"
 	require.Equal(t, note, all[2])
 	for _, id := range []string{"1-x", "-1", "(1", "+", "-"} {
 		_, err = l.Audit(t.Context(), id, 10)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -64,7 +65,8 @@ func (b *books) audited(from int64, order string, limit int) (all []budget.Audit
 			From: amount(s, 9), To: amount(s, 10), Denied: kind == "denied",
 		}
 		if kind == "noted" || kind == "denied" {
-			a.Action = s.ColumnText(12)
+			a.Action, a.From, _ = strings.Cut(s.ColumnText(12), "\n")
+			a.From, a.To, _ = strings.Cut(a.From, "\n")
 		}
 		if kind == "corrected" || kind == "adjusted" {
 			a.To = amount(s, 11)
@@ -90,10 +92,14 @@ func (l *Ledger) Note(ctx context.Context, a budget.Audited) error {
 	if a.Denied {
 		kind = "denied"
 	}
+	ref := a.Action
+	if a.From != "" || a.To != "" {
+		ref += "\n" + a.From + "\n" + a.To
+	}
 	return l.do(ctx, func(b *books) error {
 		b.lastEntry++
 		b.exec(`INSERT INTO entry(id, at, kind, budget_name, provider_name, boot, seq, who, why, ref) VALUES(?,?,?,?,?,nullif(?,0),nullif(?,0),?,?,?)`,
-			b.lastEntry, b.now.UnixMilli(), kind, a.Target.Budget, a.Target.Provider, int64(a.Hold.Boot), int64(a.Hold.Seq), a.By.Who, a.By.Why, a.Action)
+			b.lastEntry, b.now.UnixMilli(), kind, a.Target.Budget, a.Target.Provider, int64(a.Hold.Boot), int64(a.Hold.Seq), a.By.Who, a.By.Why, ref)
 		return b.err
 	})
 }
