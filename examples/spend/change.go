@@ -101,7 +101,12 @@ var freezeCommand = command{
 		`spend freeze -provider twilio-sms -why "duplicate messages"`,
 		`spend freeze -budget sms-day -why "ask finance first"`,
 	},
-	define: func(set *flag.FlagSet) action { return targetAction(set, freeze) },
+	define: func(set *flag.FlagSet) action {
+		unused := set.Bool("unused", false, "freeze the provider although no call of it is in this ledger")
+		return targetAction(set, func(ctx context.Context, o *operator, t budget.Target, by budget.By) error {
+			return freeze(ctx, o, t, by, *unused)
+		})
+	},
 }
 
 var releaseCommand = command{
@@ -140,16 +145,24 @@ func targetAction(set *flag.FlagSet, do func(context.Context, *operator, budget.
 	}
 }
 
-func freeze(ctx context.Context, o *operator, t budget.Target, by budget.By) error {
+// freeze refuses a name that no call has: with a wrong one the calls would go on, while
+// people believe that they are stopped.
+func freeze(ctx context.Context, o *operator, t budget.Target, by budget.By, unused bool) error {
+	if t.Provider != "" && !unused {
+		known, err := o.ledger.Providers(ctx)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(known, t.Provider) {
+			return fmt.Errorf("nothing is frozen: no call of %q is in this ledger; those that have calls: %s. If the name is right, and its calls are new or cost nothing, add -unused",
+				t.Provider, cmp.Or(strings.Join(known, ", "), "none"))
+		}
+	}
 	if err := o.ledger.Freeze(ctx, t, by); err != nil {
 		return err
 	}
 	o.print("%s is frozen: every call is refused from now on\n", named(t))
-	known, err := o.ledger.Providers(ctx)
-	if t.Provider != "" && err == nil && !slices.Contains(known, t.Provider) {
-		o.print("Is the name right? No call of it is in this ledger; those that have calls: %s\n", strings.Join(known, ", "))
-	}
-	return err
+	return nil
 }
 
 func release(ctx context.Context, o *operator, t budget.Target, by budget.By) error {

@@ -150,9 +150,14 @@ func (c command) start(ctx context.Context, path string, args []string, out io.W
 	return err
 }
 
-// parseMixed parses flags wherever they stand between the arguments.
+// parseMixed parses flags wherever they stand between the arguments. No flag begins with
+// a digit: what looks so is an amount below zero, which the command refuses in its words.
 func parseMixed(set *flag.FlagSet, args []string) (rest []string, err error) {
 	for {
+		if len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && strings.ContainsRune(".0123456789", rune(args[0][1])) {
+			rest, args = append(rest, args[0]), args[1:]
+			continue
+		}
 		if err := set.Parse(args); err != nil {
 			return nil, err
 		}

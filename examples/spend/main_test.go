@@ -182,7 +182,9 @@ func TestLimitFreezeRelease(t *testing.T) {
 	require.NoError(t, err)
 
 	require.Contains(t, bad(t, failed, "release", "-provider", "sms", "-why", "again"), "not frozen; what is: nothing")
-	require.Contains(t, good(t, "freeze", "-provider", "smms", "-why", "typo"), "Is the name right?")
+	require.Contains(t, bad(t, failed, "freeze", "-provider", "smms", "-why", "typo"), "those that have calls: sms")
+	require.NotContains(t, good(t, "report"), "smms")
+	require.Contains(t, good(t, "freeze", "-provider", "maps", "-why", "costs nothing", "-unused"), "provider maps is frozen")
 	require.Contains(t, bad(t, failed, "freeze", "-budget", "smsmonth", "-why", "typo"), "the ledger has: sms-month")
 	require.Contains(t, bad(t, failed, "limit", "smsmonth", "5", "-why", "typo"), "the ledger has: sms-month")
 	good(t, "freeze", "-budget", "sms-month", "-why", "ask finance")
@@ -224,6 +226,8 @@ func TestUsage(t *testing.T) {
 		"limit needs a budget and an amount":    {"limit", "sms-month"},
 		"to stop all calls freeze":              {"limit", "sms-month", "0", "-why", "x"},
 		"more than zero":                        {"limit", "sms-month", "1e3", "-why", "x"},
+		`more than zero, not "-5"`:              {"limit", "sms-month", "-5", "-why", "x"},
+		`more than zero, not "-.5"`:             {"limit", "-why", "x", "sms-month", "-.5"},
 		"say why":                               {"limit", "sms-month", "5"},
 		"either a provider":                     {"freeze", "-why", "x"},
 		"or a budget":                           {"release", "-provider", "a", "-budget", "b", "-why", "x"},
