@@ -151,6 +151,30 @@ func (c *call) recycle() {
 	t.scratches.Put(s)
 }
 
+// giveTurnBack cancels a turn with which nothing was sent.
+func (c *call) giveTurnBack() {
+	if c.turning {
+		c.turning = false
+		c.turn.Cancel()
+	}
+}
+
+// endTurn ends a turn whose attempt is over.
+func (c *call) endTurn() {
+	if c.turning {
+		c.turning = false
+		c.turn.Done()
+	}
+}
+
+// closeBody closes the request's body if Base never got it.
+func (c *call) closeBody() {
+	if c.bodyOurs && c.req.Body != nil {
+		_ = c.req.Body.Close()
+	}
+	c.bodyOurs = false
+}
+
 func (c *call) abandon() {
 	if c.holding {
 		o := budget.Voided("not_sent")

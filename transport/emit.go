@@ -1,12 +1,8 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -147,50 +143,4 @@ func (c *call) finished(outcome string, reason Reason, status int) {
 		e.Pending = 1
 	}
 	c.emit(&e)
-}
-
-// refusalResponse is the vendor's own error shape, if the provider is configured so.
-func (c *call) refusalResponse(err error, reason Reason) *http.Response {
-	if c.p.Refusal == nil {
-		return nil
-	}
-	at, _ := RetryAt(err)
-	status, h, body := c.p.Refusal(Refused{Provider: c.p.Name, Reason: reason, RetryAt: at, Err: err, Call: c.id})
-	if status == 0 {
-		return nil
-	}
-	h = h.Clone()
-	if h == nil {
-		h = http.Header{}
-	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	return &http.Response{
-		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: c.req,
-		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-	}
-}
-
-// giveTurnBack cancels a turn with which nothing was sent.
-func (c *call) giveTurnBack() {
-	if c.turning {
-		c.turning = false
-		c.turn.Cancel()
-	}
-}
-
-// endTurn ends a turn whose attempt is over.
-func (c *call) endTurn() {
-	if c.turning {
-		c.turning = false
-		c.turn.Done()
-	}
-}
-
-// closeBody closes the request's body if Base never got it.
-func (c *call) closeBody() {
-	if c.bodyOurs && c.req.Body != nil {
-		_ = c.req.Body.Close()
-	}
-	c.bodyOurs = false
 }

@@ -1,9 +1,13 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -50,6 +54,28 @@ type Refused struct {
 	Status int
 	// OutcomeUnknown: it is no refusal. The call was sent, and may have been billed.
 	OutcomeUnknown bool
+}
+
+// refusalResponse is the vendor's own error shape, if the provider is configured so.
+func (c *call) refusalResponse(err error, reason Reason) *http.Response {
+	if c.p.Refusal == nil {
+		return nil
+	}
+	at, _ := RetryAt(err)
+	status, h, body := c.p.Refusal(Refused{Provider: c.p.Name, Reason: reason, RetryAt: at, Err: err, Call: c.id})
+	if status == 0 {
+		return nil
+	}
+	h = h.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	return &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Request: c.req,
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
 }
 
 // ReasonOf returns the reason of a refusal, or "" if err is none of ours.

@@ -14,47 +14,6 @@ import (
 // asks.
 var ErrUnsupported = errors.New("transport: not supported by the ledger or limiter in use")
 
-// Update swaps in a new configuration, whole or not at all: its error names every wrong
-// field, and then nothing has changed. Base, TracedBase, Ledger, Limiter, OnEvent and
-// AttemptInContext stay those of New, whatever c says.
-//
-// Calls under way finish under the configuration they began with. Buckets, gates, slots
-// and books go on by the names of providers and scopes: those who wait are re-timed to
-// new rates at once, a larger bucket is not refilled, and no gate opens. Waiters of a
-// provider that is gone get their turn all the same.
-func (t *Transport) Update(c Config) error {
-	if err := t.swap(c); err != nil {
-		return err
-	}
-	t.emit(context.Background(), Event{Kind: KindChanged, Time: time.Now().UTC(), Action: "update", Actor: "configuration"})
-	return nil
-}
-
-func (t *Transport) swap(c Config) error {
-	t.updating.Lock()
-	defer t.updating.Unlock()
-	c.Base, c.Ledger, c.Limiter = nil, t.ledger, nil
-	set, err := compile(c, t.setup.Load())
-	if err != nil {
-		return err
-	}
-	old := t.setup.Swap(set)
-	for _, p := range set.providers {
-		if was := old.named(p.Name); was != nil {
-			was.next.Store(p)
-		}
-	}
-	tuner, _ := t.limiter.(throttle.Tuner)
-	for _, p := range set.providers {
-		p.state.forgetBooks() // limits may be higher
-		if tuner != nil {
-			// Validated already; what a store does not hear now, the next call tells it.
-			_ = tuner.Set(throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight})
-		}
-	}
-	return nil
-}
-
 // Freeze stops a provider at once, for everybody who shares the ledger, until Release.
 // It is an entry in the ledger that names who and why.
 func (t *Transport) Freeze(ctx context.Context, provider string, by budget.By) error {
@@ -68,6 +27,17 @@ func (t *Transport) Release(ctx context.Context, provider string, by budget.By) 
 	return t.operate(ctx, provider, "release", by, func(o budget.Operator) error {
 		return o.Release(ctx, budget.Target{Provider: provider}, by)
 	})
+}
+
+// FreezeBudget stops all calls that the budget of that name pays for, for everybody who
+// shares the ledger, until ReleaseBudget. Calls in flight go on and are settled.
+func (t *Transport) FreezeBudget(ctx context.Context, name string, by budget.By) error {
+	return t.operateBudget(ctx, name, "freeze", by, budget.Operator.Freeze)
+}
+
+// ReleaseBudget lets a frozen budget pay again.
+func (t *Transport) ReleaseBudget(ctx context.Context, name string, by budget.By) error {
+	return t.operateBudget(ctx, name, "release", by, budget.Operator.Release)
 }
 
 // SetLimit changes the limit of a budget at once, for everybody who shares the ledger,
@@ -131,6 +101,38 @@ func (t *Transport) OpenGate(ctx context.Context, provider string, by budget.By)
 	return nil
 }
 
+// Unresolved lists holds without evidence, oldest first, at most limit of them (zero:
+// all) of one provider (empty: of all).
+func (t *Transport) Unresolved(ctx context.Context, provider string, limit int) ([]budget.Unresolved, error) {
+	o, ok := t.ledger.(budget.Operator)
+	if !ok {
+		return nil, ErrUnsupported
+	}
+	return o.Unresolved(ctx, provider, limit)
+}
+
+// Correct puts the cost of a presumed or settled hold at a, as an invoice or a person
+// says, and tells the hook.
+func (t *Transport) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Correction, error) {
+	o, ok := t.ledger.(budget.Operator)
+	if !ok {
+		return budget.Correction{}, ErrUnsupported
+	}
+	c, err := o.Correct(ctx, id, a, by)
+	if err != nil {
+		return c, err
+	}
+	for _, n := range c.Notices {
+		if ev, ok := noticeEvent(n); ok {
+			t.emit(ctx, ev)
+		}
+	}
+	t.emit(ctx, Event{Kind: KindResolved, Outcome: budget.StateCorrected.String(), Evidence: "operator", Cost: a,
+		Provider: c.Provider, Unit: c.Unit, Delta: c.Delta, Overrun: c.Overrun, Late: c.Late})
+	t.emit(ctx, Event{Kind: KindChanged, Action: "correct", Actor: by.Who, Provider: c.Provider, To: a.String(), Unit: c.Unit})
+	return c, nil
+}
+
 func (t *Transport) operate(ctx context.Context, provider, action string, by budget.By, do func(budget.Operator) error) error {
 	p, err := t.provider(provider)
 	if err != nil {
@@ -156,4 +158,22 @@ func (t *Transport) provider(name string) (*provider, error) {
 		}
 	}
 	return nil, fmt.Errorf("transport: no provider %q", name)
+}
+
+func (t *Transport) operateBudget(ctx context.Context, name, action string, by budget.By, do func(budget.Operator, context.Context, budget.Target, budget.By) error) error {
+	o, ok := t.ledger.(budget.Operator)
+	if !ok {
+		return ErrUnsupported
+	}
+	for _, b := range t.setup.Load().budgets() {
+		if b.Name != name {
+			continue
+		}
+		if err := do(o, ctx, budget.Target{Budget: name}, by); err != nil {
+			return err
+		}
+		t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: action, Actor: by.Who, Budget: b.Label})
+		return nil
+	}
+	return fmt.Errorf("transport: no budget %q", name)
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
@@ -114,4 +115,42 @@ func (t *Transport) readFrozen(ctx context.Context, set *setup) frozen {
 		}
 	}
 	return f
+}
+
+// maxReaders bounds the readings of a ledger that are under way, in case it hangs and
+// does not look at the context.
+const maxReaders = 16
+
+// within reads from the ledger until ctx ends, also if the ledger does not look at it.
+// Then the reading goes on in a goroutine of its own, of which there are at most 16.
+func within[T any](ctx context.Context, t *Transport, read func(context.Context) (T, error)) (T, error) {
+	var none T
+	if t.readers.Add(1) > maxReaders {
+		t.readers.Add(-1)
+		return none, fmt.Errorf("%w: %d readings have not come back", budget.ErrUnavailable, maxReaders)
+	}
+	type answer struct {
+		v     T
+		err   error
+		panic any
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			a.panic = recover()
+			t.readers.Add(-1)
+			answered <- a
+		}()
+		a.v, a.err = read(ctx)
+	}()
+	select {
+	case a := <-answered:
+		if a.panic != nil {
+			panic(a.panic)
+		}
+		return a.v, a.err
+	case <-ctx.Done():
+		return none, fmt.Errorf("%w: %w", budget.ErrUnavailable, ctx.Err())
+	}
 }
