@@ -19,13 +19,15 @@ const (
 // transport compiles no adapter, and the parts can be understood one by one.
 var edges = map[string][]string{
 	"throttle":                {"golang.org/x/time"},
-	"throttle/redislimiter":   {"throttle", goRedis},
+	"throttle/redislimiter":   {"throttle", "internal/redisstore", goRedis},
 	"throttle/limitertest":    {"throttle", testify},
 	"budget":                  {},
 	"budget/price":            {"budget"},
 	"budget/sqliteledger":     {"budget", sqlite},
-	"budget/redisledger":      {"budget", goRedis},
+	"budget/redisledger":      {"budget", "internal/redisstore", goRedis},
 	"budget/ledgertest":       {"budget", testify},
+	"internal/redisstore":     {goRedis},
+	"internal/redistest":      {"internal/redisstore", goRedis, testify},
 	"transport":               {"budget", "throttle", "transport/dialect", "github.com/cenkalti/backoff/v4"},
 	"transport/dialect":       {},
 	"transport/provider":      {"budget", "budget/price", "throttle", "transport", "transport/dialect"},
@@ -41,12 +43,12 @@ var edges = map[string][]string{
 // testEdges are further imports that the tests of a package may have.
 var testEdges = map[string][]string{
 	"throttle":                {"throttle/limitertest"},
-	"throttle/redislimiter":   {"throttle/limitertest"},
+	"throttle/redislimiter":   {"throttle/limitertest", "internal/redistest"},
 	"budget":                  {"budget/ledgertest"},
 	"budget/sqliteledger":     {"budget/ledgertest"},
-	"budget/redisledger":      {"budget/ledgertest"},
+	"budget/redisledger":      {"budget/ledgertest", "internal/redistest"},
 	"transport/promtransport": {"budget/price"},
-	"transport/statuspage":    {"budget/price", "throttle"},
+	"transport/statuspage":    {"budget/price", "throttle", "budget/redisledger", "internal/redistest"},
 	"transport/oteltransport": {"budget/price", "throttle"},
 	"transport/gateway":       {"budget/sqliteledger", "transport/vendortest"},
 	// The parts are tried where they are joined, and compared with a bare limiter.

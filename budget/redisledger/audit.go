@@ -26,9 +26,9 @@ func (l *Ledger) Audit(ctx context.Context, after string, limit int) ([]budget.A
 	l.flush(ctx)
 	entries, _, err := do(ctx, l.store, func(ctx context.Context) ([]redis.XMessage, error) {
 		if after == "" {
-			return l.store.client.XRevRangeN(ctx, l.keys.log, "+", "-", n).Result()
+			return l.store.Client.XRevRangeN(ctx, l.keys.log, "+", "-", n).Result()
 		}
-		return l.store.client.XRangeN(ctx, l.keys.log, "("+after, "+", n).Result()
+		return l.store.Client.XRangeN(ctx, l.keys.log, "("+after, "+", n).Result()
 	})
 	all := make([]budget.Audited, len(entries))
 	for i, e := range entries {
@@ -95,7 +95,7 @@ func (l *Ledger) Note(ctx context.Context, a budget.Audited) error {
 		hold = a.Hold.String()
 	}
 	_, _, err := do(ctx, l.store, func(ctx context.Context) (string, error) {
-		return l.store.client.XAdd(ctx, &redis.XAddArgs{Stream: l.keys.log, MaxLen: maxLog, Approx: true, Values: []any{
+		return l.store.Client.XAdd(ctx, &redis.XAddArgs{Stream: l.keys.log, MaxLen: maxLog, Approx: true, Values: []any{
 			"what", a.Action, "provider", a.Target.Provider, "budget", a.Target.Budget, "hold", hold, "from", a.From, "to", a.To,
 			"who", a.By.Who, "why", a.By.Why, "denied", bit(a.Denied), "noted", 1,
 		}}).Result()

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redisstore"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 // much is a budget that no benchmark exhausts.
@@ -43,7 +45,7 @@ func fill(b testing.TB, l *Ledger, n int) []budget.HoldID {
 func BenchmarkHoldResolve(b *testing.B) {
 	for _, open := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint("open=", open), func(b *testing.B) {
-			l := open1(b, startServer(b).client(b), Options{})
+			l := open1(b, redistest.Start(b).Client(b), Options{})
 			fill(b, l, open)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -61,7 +63,7 @@ func BenchmarkHoldResolve(b *testing.B) {
 
 // BenchmarkRoundTrip is the floor: a script that does nothing.
 func BenchmarkRoundTrip(b *testing.B) {
-	client := startServer(b).client(b)
+	client := redistest.Start(b).Client(b)
 	script := redis.NewScript("return 1")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -73,13 +75,13 @@ func BenchmarkRoundTrip(b *testing.B) {
 
 // memory is what the server uses.
 func memory(t testing.TB, client *redis.Client) float64 {
-	n, err := strconv.ParseFloat(field(client.Info(context.Background(), "memory").Val(), "used_memory"), 64)
+	n, err := strconv.ParseFloat(redisstore.Field(client.Info(context.Background(), "memory").Val(), "used_memory"), 64)
 	require.NoError(t, err)
 	return n
 }
 
 func TestMemoryPerHold(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	fill(t, l, 1000) // the sets have their large form by now
 	const n = 5000

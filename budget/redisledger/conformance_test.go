@@ -13,6 +13,7 @@ import (
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/ledgertest"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -54,9 +55,9 @@ func (l *Ledger) crash(t testing.TB) {
 	l.mu.Lock()
 	l.waiting, l.away, l.closed = nil, nil, true
 	l.mu.Unlock()
-	require.NoError(t, l.store.client.ZAddXX(context.Background(), l.keys.owners, redis.Z{Score: 1, Member: l.id}).Err())
+	require.NoError(t, l.store.Client.ZAddXX(context.Background(), l.keys.owners, redis.Z{Score: 1, Member: l.id}).Err())
 }
 
 func TestConformance(t *testing.T) {
-	ledgertest.Run(t, subject(startServer(t).client(t)))
+	ledgertest.Run(t, subject(redistest.Start(t).Client(t)))
 }

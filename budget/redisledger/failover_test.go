@@ -8,29 +8,30 @@ import (
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/ledgertest"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 func TestConformanceOnACluster(t *testing.T) {
-	ledgertest.Run(t, subject(startCluster(t)))
+	ledgertest.Run(t, subject(redistest.StartCluster(t)))
 }
 
 func TestConformanceThroughSentinel(t *testing.T) {
-	ledgertest.Run(t, subject(startSentinel(t).client))
+	ledgertest.Run(t, subject(redistest.StartSentinel(t).Client))
 }
 
 func TestFailover(t *testing.T) {
-	s := startSentinel(t)
-	l := open1(t, s.client, Options{Timeout: quick, beat: 50 * time.Millisecond})
+	s := redistest.StartSentinel(t)
+	l := open1(t, s.Client, Options{Timeout: quick, beat: 50 * time.Millisecond})
 	spend(t, l, month(), "4")
 	flying := take(t, l, month(), "1")
-	replica := s.replica.client(t)
+	replica := s.Replica.Client(t)
 	require.Eventually(t, func() bool {
 		return replica.Exists(t.Context(), l.keys.hold(flying)).Val() == 1
 	}, 10*time.Second, 5*time.Millisecond)
-	s.part(t)
+	s.Part(t)
 	spend(t, l, month(), "2")
 	lost := take(t, l, month(), "1.5")
-	s.master.kill()
+	s.Master.Kill()
 	_, err := l.Resolve(t.Context(), flying, budget.Settled(budget.MustParse("0.5")))
 	require.NoError(t, err, "it waits in memory")
 	eventually(t, l, month(), "settled 6.5 presumed 0 held 1.5")

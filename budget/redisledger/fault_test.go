@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 // rounds is how often to repeat something: more if OUTLAY_PROVE is set.
@@ -103,10 +104,10 @@ func refused(t testing.TB, err error) *budget.ExceededError {
 const quick = 500 * time.Millisecond
 
 func TestServerDiesBetweenHoldAndResolve(t *testing.T) {
-	s := startServer(t)
-	l := open1(t, s.client(t), Options{Timeout: quick, beat: 50 * time.Millisecond})
+	s := redistest.Start(t)
+	l := open1(t, s.Client(t), Options{Timeout: quick, beat: 50 * time.Millisecond})
 	a, b := take(t, l, month(), "1"), take(t, l, month(), "2")
-	s.kill()
+	s.Kill()
 	report, err := l.Resolve(t.Context(), a, budget.Settled(budget.MustParse("0.4")))
 	require.NoError(t, err, "it waits in memory")
 	require.Equal(t, -budget.MustParse("0.6"), report.Delta)
@@ -120,7 +121,7 @@ func TestServerDiesBetweenHoldAndResolve(t *testing.T) {
 	require.Less(t, time.Since(begin), 4*quick)
 	_, err = l.Resolve(t.Context(), newID(), budget.Settled(1))
 	require.ErrorIs(t, err, budget.ErrUnavailable, "whose hold that is nobody knows")
-	s.start(t)
+	s.Restart(t)
 	eventually(t, l, month(), "settled 0.4 presumed 0 held 2")
 	_, err = l.Resolve(t.Context(), b, budget.Voided("not_sent"))
 	require.NoError(t, err)
@@ -128,10 +129,10 @@ func TestServerDiesBetweenHoldAndResolve(t *testing.T) {
 }
 
 func TestHoldWhoseAnswerIsLostIsVoid(t *testing.T) {
-	s := startServer(t)
-	l := open1(t, s.client(t), Options{Timeout: quick, beat: 50 * time.Millisecond})
+	s := redistest.Start(t)
+	l := open1(t, s.Client(t), Options{Timeout: quick, beat: 50 * time.Millisecond})
 	spend(t, l, month(), "1")
-	resume := s.pause(t)
+	resume := s.Pause(t)
 	h := holdOf(month(), "5")
 	begin := time.Now()
 	report, err := l.Hold(t.Context(), h)
@@ -145,9 +146,9 @@ func TestHoldWhoseAnswerIsLostIsVoid(t *testing.T) {
 }
 
 func TestHoldThatIsAskedForAgainAfterALostAnswerCounts(t *testing.T) {
-	s := startServer(t)
-	l := open1(t, s.client(t), Options{Timeout: quick, beat: time.Hour})
-	resume := s.pause(t)
+	s := redistest.Start(t)
+	l := open1(t, s.Client(t), Options{Timeout: quick, beat: time.Hour})
+	resume := s.Pause(t)
 	h := holdOf(month(), "5")
 	_, err := l.Hold(t.Context(), h)
 	require.ErrorIs(t, err, budget.ErrUnavailable)
@@ -157,7 +158,7 @@ func TestHoldThatIsAskedForAgainAfterALostAnswerCounts(t *testing.T) {
 }
 
 func TestFlushedBooksAreReportedBeforeAnythingIsGranted(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	fast := Options{Learn: time.Second, beat: 50 * time.Millisecond}
 	a, b := open1(t, client, fast), open1(t, client, fast)
 	require.Eventually(t, func() bool { _, err := a.Hold(t.Context(), holdOf(month(), "0")); return err == nil }, 10*time.Second, 10*time.Millisecond,
@@ -220,7 +221,7 @@ func snapshot(t testing.TB, client *redis.Client, ledgers ...*Ledger) (restore f
 }
 
 func TestBooksThatWentBackAreCorrected(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{beat: time.Hour})
 	settledLater, lostHold := take(t, l, month(), "2"), budget.HoldID{}
 	goBack := snapshot(t, client, l)
@@ -241,7 +242,7 @@ func TestBooksThatWentBackAreCorrected(t *testing.T) {
 }
 
 func TestLossDoesNotBringOldLimitsBack(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	old, young := open1(t, client, Options{beat: time.Hour}), open1(t, client, Options{beat: time.Hour})
 	spend(t, old, month(), "1")
 	raised := month()
@@ -263,7 +264,7 @@ func TestLossDoesNotBringOldLimitsBack(t *testing.T) {
 }
 
 func TestEvictedWindowIsNoFullBudget(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open1(t, client, Options{beat: 50 * time.Millisecond}), open1(t, client, Options{beat: 50 * time.Millisecond})
 	spend(t, a, month(), "6")
 	spend(t, b, month(), "1")
@@ -281,7 +282,7 @@ func TestEvictedWindowIsNoFullBudget(t *testing.T) {
 }
 
 func TestVanishedWindowWaitsForAPerson(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	first := open1(t, client, Options{})
 	spend(t, first, month(), "6")
 	first.crash(t)
@@ -297,7 +298,7 @@ func TestVanishedWindowWaitsForAPerson(t *testing.T) {
 }
 
 func TestDeadInstancesHoldsArePresumed(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	dead, l := open1(t, client, Options{beat: time.Hour}), open1(t, client, Options{beat: 20 * time.Millisecond})
 	var held []budget.HoldID
 	for range 70 {
@@ -319,7 +320,7 @@ func TestDeadInstancesHoldsArePresumed(t *testing.T) {
 }
 
 func TestLastMoneyHasOneWinner(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open1(t, client, Options{}), open1(t, client, Options{})
 	for i := range rounds(50, 1000) {
 		last := month()
@@ -342,7 +343,7 @@ func TestLastMoneyHasOneWinner(t *testing.T) {
 }
 
 func TestAmountsAreExactBeyondTheNumbersOfLua(t *testing.T) {
-	l := open1(t, startServer(t).client(t), Options{})
+	l := open1(t, redistest.Start(t).Client(t), Options{})
 	much := month()
 	much.Limit = 9_007_199_254_740_994
 	_, err := l.Hold(t.Context(), budget.Hold{ID: newID(), Provider: "sms", Legs: []budget.Leg{{Budget: much, Amount: 9_007_199_254_740_993}}})
@@ -354,7 +355,7 @@ func TestAmountsAreExactBeyondTheNumbersOfLua(t *testing.T) {
 }
 
 func TestServersClockDecides(t *testing.T) {
-	l := open1(t, startServer(t).client(t), Options{})
+	l := open1(t, redistest.Start(t).Client(t), Options{})
 	for _, wrong := range []time.Duration{40 * 24 * time.Hour, -40 * 24 * time.Hour} {
 		l.store.mu.Lock()
 		l.store.offset = wrong // our clock is off, and the server has not told us yet
@@ -368,7 +369,7 @@ func TestServersClockDecides(t *testing.T) {
 }
 
 func TestForgottenScriptsAreSentAgain(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	id := take(t, l, month(), "1")
 	require.NoError(t, client.ScriptFlush(t.Context()).Err())
@@ -380,7 +381,7 @@ func TestForgottenScriptsAreSentAgain(t *testing.T) {
 }
 
 func TestKeysOfAnotherTypeChangeNothing(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{beat: time.Hour})
 	id := take(t, l, month(), "1")
 	window := l.keys.window("month", month().Window(time.Now()).ID)
@@ -401,11 +402,11 @@ func TestKeysOfAnotherTypeChangeNothing(t *testing.T) {
 }
 
 func TestAllowanceIsSpentInAnOutageAndNotMore(t *testing.T) {
-	s := startServer(t)
-	l := open1(t, s.client(t), Options{Timeout: quick, beat: 20 * time.Millisecond, Outage: map[string]budget.Amount{"month": budget.MustParse("0.2")}})
+	s := redistest.Start(t)
+	l := open1(t, s.Client(t), Options{Timeout: quick, beat: 20 * time.Millisecond, Outage: map[string]budget.Amount{"month": budget.MustParse("0.2")}})
 	spend(t, l, month(), "1")
 	eventually(t, l, month(), "settled 1 presumed 0 held 0.2")
-	s.kill()
+	s.Kill()
 	passed, other := 0, month()
 	other.Name = "other"
 	for range 30 {
@@ -422,15 +423,15 @@ func TestAllowanceIsSpentInAnOutageAndNotMore(t *testing.T) {
 	_, err := l.Hold(t.Context(), holdOf(other, "0.01"))
 	require.ErrorIs(t, err, budget.ErrUnavailable, "nothing is held of this one")
 	require.Equal(t, ModeAway, l.Mode())
-	s.start(t)
+	s.Restart(t)
 	eventually(t, l, month(), "settled 1.2 presumed 0 held 0.2")
 	require.NoError(t, l.Close())
-	again := open1(t, s.client(t), Options{})
+	again := open1(t, s.Client(t), Options{})
 	require.Equal(t, "settled 1.2 presumed 0 held 0", books(t, again, month()), "given back by Close")
 }
 
 func TestCloseSignsOff(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	spend(t, l, month(), "1")
 	require.NoError(t, l.Close())
@@ -439,7 +440,7 @@ func TestCloseSignsOff(t *testing.T) {
 }
 
 func TestEveryKeyOfACallExpires(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	rolling := budget.Budget{Name: "roll {x}", Limit: budget.Unit, Every: budget.Rolling(time.Hour)}
 	early := take(t, l, rolling, "0.1")
@@ -467,8 +468,8 @@ func TestEveryKeyOfACallExpires(t *testing.T) {
 }
 
 func TestStartSaysWhatIsWrong(t *testing.T) {
-	s := startServer(t)
-	client := s.client(t)
+	s := redistest.Start(t)
+	client := s.Client(t)
 	ctx := t.Context()
 	require.NoError(t, client.Do(ctx, "ACL", "SETUSER", "weak", "on", ">se-cret", "~*", "&*", "+@all", "-eval", "-evalsha").Err())
 	require.NoError(t, client.Set(ctx, "string:{ledger}:generation", "1", 0).Err())
@@ -481,14 +482,14 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		o     Options
 		want  string
 	}{
-		"no scripts":          {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret"}, Options{}, "@scripting"},
-		"wrong password":      {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret-2"}, Options{}, "password of the client"},
-		"keys of other types": {redis.Options{Addr: s.addr}, Options{Prefix: "string"}, "choose another Prefix"},
-		"keys of a shop":      {redis.Options{Addr: s.addr}, Options{Prefix: "hash"}, "belongs to a shop"},
-		"TLS to a plain one":  {redis.Options{Addr: s.addr, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "redis"}}, Options{}, "TLS on both sides"},
+		"no scripts":          {redis.Options{Addr: s.Addr, Username: "weak", Password: "se-cret"}, Options{}, "@scripting"},
+		"wrong password":      {redis.Options{Addr: s.Addr, Username: "weak", Password: "se-cret-2"}, Options{}, "password of the client"},
+		"keys of other types": {redis.Options{Addr: s.Addr}, Options{Prefix: "string"}, "choose another Prefix"},
+		"keys of a shop":      {redis.Options{Addr: s.Addr}, Options{Prefix: "hash"}, "belongs to a shop"},
+		"TLS to a plain one":  {redis.Options{Addr: s.Addr, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "redis"}}, Options{}, "TLS on both sides"},
 		"nobody there":        {redis.Options{Addr: gone.Addr().String()}, Options{}, "refused"},
-		"braces":              {redis.Options{Addr: s.addr}, Options{Name: "a{b}"}, "braces"},
-		"bad time-out":        {redis.Options{Addr: s.addr}, Options{Timeout: -1}, "Timeout"},
+		"braces":              {redis.Options{Addr: s.Addr}, Options{Name: "a{b}"}, "braces"},
+		"bad time-out":        {redis.Options{Addr: s.Addr}, Options{Timeout: -1}, "Timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.redis.MaxRetries, c.redis.DialTimeout = -1, time.Second
@@ -504,10 +505,10 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestUnsafeSettingsAreTold(t *testing.T) {
-	s := startServer(t, "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
-	_, err := New(s.client(t), Options{Durable: true})
+	s := redistest.Start(t, "--maxmemory-policy", "allkeys-lru", "--appendonly", "no")
+	_, err := New(s.Client(t), Options{Durable: true})
 	require.ErrorIs(t, err, budget.ErrUnavailable)
-	l := open1(t, s.client(t), Options{})
+	l := open1(t, s.Client(t), Options{})
 	report, err := l.Hold(t.Context(), holdOf(month(), "1"))
 	require.NoError(t, err)
 	require.Contains(t, reasons(report), "noeviction")
@@ -515,20 +516,13 @@ func TestUnsafeSettingsAreTold(t *testing.T) {
 	report, err = l.Hold(t.Context(), holdOf(month(), "1"))
 	require.NoError(t, err)
 	require.Empty(t, report.Notices)
-	open1(t, startServer(t).client(t), Options{Durable: true})
-}
-
-func TestOldServersAreRefused(t *testing.T) {
-	for version, want := range map[string]bool{"6.0.16": true, "5.0.14": true, "6.2.0": false, "7.0.15": false, "8.2": false, "unstable": false} {
-		require.Equal(t, want, older(version, 6, 2), version)
-	}
-	require.Equal(t, "7.0.15", field("# Server\r\nredis_version:7.0.15\r\nos:Linux\r\n", "redis_version"))
+	open1(t, redistest.Start(t).Client(t), Options{Durable: true})
 }
 
 func TestUnknownClientIsBounded(t *testing.T) {
-	s := startServer(t)
-	l := open1(t, struct{ redis.UniversalClient }{s.client(t)}, Options{Timeout: quick})
-	resume := s.pause(t)
+	s := redistest.Start(t)
+	l := open1(t, struct{ redis.UniversalClient }{s.Client(t)}, Options{Timeout: quick})
+	resume := s.Pause(t)
 	begin := time.Now()
 	_, err := l.Hold(t.Context(), holdOf(month(), "1"))
 	took := time.Since(begin)

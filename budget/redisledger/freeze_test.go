@@ -10,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 func TestFreezeHoldsWhileAnAllowanceIsSpent(t *testing.T) {
 	for name, target := range map[string]budget.Target{"budget": {Budget: "month"}, "provider": {Provider: "sms"}} {
 		t.Run(name, func(t *testing.T) {
-			s := startServer(t)
-			l := open1(t, s.client(t), Options{Timeout: quick, beat: 20 * time.Millisecond, Outage: map[string]budget.Amount{"month": budget.MustParse("0.2")}})
-			other := open1(t, s.client(t), Options{})
+			s := redistest.Start(t)
+			l := open1(t, s.Client(t), Options{Timeout: quick, beat: 20 * time.Millisecond, Outage: map[string]budget.Amount{"month": budget.MustParse("0.2")}})
+			other := open1(t, s.Client(t), Options{})
 			spend(t, l, month(), "1")
 			eventually(t, l, month(), "settled 1 presumed 0 held 0.2")
 			require.NoError(t, other.Freeze(t.Context(), target, budget.By{Who: "me"}))
@@ -26,14 +27,14 @@ func TestFreezeHoldsWhileAnAllowanceIsSpent(t *testing.T) {
 				defer l.mu.Unlock()
 				return len(l.frozen) == 1
 			}, 10*time.Second, 5*time.Millisecond, "within one sign of life")
-			s.kill()
+			s.Kill()
 			for range 3 {
 				_, err := l.Hold(t.Context(), holdOf(month(), "0.01"))
 				var e *budget.FrozenError
 				require.ErrorAs(t, err, &e)
 				require.WithinDuration(t, time.Now(), e.Since, time.Minute)
 			}
-			s.start(t)
+			s.Restart(t)
 			require.Eventually(t, func() bool { return other.Release(t.Context(), target, budget.By{Who: "me"}) == nil }, 10*time.Second, 10*time.Millisecond)
 			require.Eventually(t, func() bool { _, err := l.Hold(t.Context(), holdOf(month(), "0.01")); return err == nil }, 10*time.Second, 10*time.Millisecond)
 		})
@@ -41,7 +42,7 @@ func TestFreezeHoldsWhileAnAllowanceIsSpent(t *testing.T) {
 }
 
 func TestFreezeSurvivesALossOfTheBooks(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{beat: time.Hour})
 	spend(t, l, month(), "1")
 	require.NoError(t, l.Freeze(t.Context(), budget.Target{Provider: "sms"}, budget.By{Who: "me"}))
@@ -101,8 +102,8 @@ func TestNoticeOfALostAnswerIsTold(t *testing.T) {
 }
 
 func noticeOfALostAnswer(t *testing.T, retries int) {
-	s := startServer(t)
-	addr, lose := swallower(t, s.addr)
+	s := redistest.Start(t)
+	addr, lose := swallower(t, s.Addr)
 	client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1, MaxRetries: retries})
 	t.Cleanup(func() { _ = client.Close() })
 	l := open1(t, client, Options{beat: time.Hour, Timeout: quick})

@@ -8,9 +8,10 @@ import (
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/ledgertest"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
-func FuzzHistories(f *testing.F) { ledgertest.Fuzz(f, subject(startServer(f).client(f))) }
+func FuzzHistories(f *testing.F) { ledgertest.Fuzz(f, subject(redistest.Start(f).Client(f))) }
 
 // FuzzParseHold reads what anybody may have written under the keys of holds.
 func FuzzParseHold(f *testing.F) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 // atTime begins a script whose clock stands at an instant of the test's own.
@@ -56,7 +57,7 @@ func points(t testing.TB, l *Ledger, at time.Time, b budget.Budget) (h budget.Hi
 
 func TestHistoryHasEveryPartOfItsWindow(t *testing.T) {
 	day := budget.Budget{Name: "day", Limit: 10 * budget.Unit, Every: budget.Day}
-	l, set := openAt(t, startServer(t).client(t), afternoon("12:00:00"))
+	l, set := openAt(t, redistest.Start(t).Client(t), afternoon("12:00:00"))
 	spend(t, l, day, "4") // before anybody asks
 	old := take(t, l, day, "0.5")
 	set(afternoon("12:20:00"))
@@ -98,7 +99,7 @@ func TestHistoryHasEveryPartOfItsWindow(t *testing.T) {
 func TestHistoryOfARollingPeriodAddsUpItsBuckets(t *testing.T) {
 	six := budget.Budget{Name: "six", Limit: 100 * budget.Unit, Every: budget.Rolling(6 * time.Hour)}
 	at := afternoon("09:00:00")
-	l, set := openAt(t, startServer(t).client(t), at)
+	l, set := openAt(t, redistest.Start(t).Client(t), at)
 	_, _ = points(t, l, at, six)
 	for range 30 {
 		spend(t, l, six, "1")
@@ -139,7 +140,7 @@ func TestSpendingIsThatOfMemory(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
-	l, m := open1(t, startServer(t).client(t), Options{}), new(budget.Memory)
+	l, m := open1(t, redistest.Start(t).Client(t), Options{}), new(budget.Memory)
 	count := budget.Budget{Name: "count", Limit: 1_000_000 * budget.Unit, Every: budget.Month, Unit: budget.Calls}
 	money := budget.Budget{Name: "money", Limit: 4_000_000_000 * budget.Unit, Every: budget.Month}
 	both := []interface {
@@ -183,7 +184,7 @@ func TestSpendingIsThatOfMemory(t *testing.T) {
 }
 
 func TestProvidersOfATallyAreBounded(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	_, err := l.Spending(t.Context(), time.Now(), month())
 	require.NoError(t, err)
@@ -208,7 +209,7 @@ func TestProvidersOfATallyAreBounded(t *testing.T) {
 
 // The books do without a tally, an index and a log that are of no use.
 func TestWhatIsRememberedIsNotTheBooks(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	_, err := l.History(t.Context(), time.Now(), month())
 	require.NoError(t, err)
@@ -227,7 +228,7 @@ func TestWhatIsRememberedIsNotTheBooks(t *testing.T) {
 }
 
 func TestHistoryAfterALossOfTheBooks(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{beat: 20 * time.Millisecond})
 	_, err := l.History(t.Context(), time.Now(), month())
 	require.NoError(t, err)
@@ -244,7 +245,7 @@ func TestHistoryAfterALossOfTheBooks(t *testing.T) {
 }
 
 func TestAuditKeepsTheNewest(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	spend(t, l, month(), "1")
 	other := month()

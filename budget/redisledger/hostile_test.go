@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 // refusingServer is what a test does to a server so that it refuses to write, and how it
@@ -52,10 +53,10 @@ var refusingServers = map[string]refusingServer{
 func TestServerThatRefusesToWrite(t *testing.T) {
 	for name, refusing := range refusingServers {
 		t.Run(name, func(t *testing.T) {
-			s := startServer(t)
-			admin := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
+			s := redistest.Start(t)
+			admin := redis.NewClient(&redis.Options{Addr: s.Addr, MaxRetries: -1})
 			t.Cleanup(func() { _ = admin.Close() })
-			l := open1(t, s.client(t), Options{Timeout: quick, beat: 20 * time.Millisecond, Outage: map[string]budget.Amount{"month": budget.MustParse("0.2")}})
+			l := open1(t, s.Client(t), Options{Timeout: quick, beat: 20 * time.Millisecond, Outage: map[string]budget.Amount{"month": budget.MustParse("0.2")}})
 			spend(t, l, month(), "1")
 			less, more := take(t, l, month(), "1"), take(t, l, month(), "1")
 			eventually(t, l, month(), "settled 1 presumed 0 held 2.2")
@@ -82,7 +83,7 @@ func TestServerThatRefusesToWrite(t *testing.T) {
 
 // TestSlotThatMoves moves the books to another node of a cluster while they are written.
 func TestSlotThatMoves(t *testing.T) {
-	c := startCluster(t)
+	c := redistest.StartCluster(t)
 	ctx := t.Context()
 	l := open1(t, c, Options{})
 	spend(t, l, month(), "1")

@@ -122,7 +122,7 @@ func (l *Ledger) presumeOf(ctx context.Context, owner string) (found int, err er
 
 // members are the first of a sorted set.
 func (l *Ledger) members(ctx context.Context, key string, n int64) ([]string, error) {
-	ids, _, err := do(ctx, l.store, func(ctx context.Context) ([]string, error) { return l.store.client.ZRange(ctx, key, 0, n-1).Result() })
+	ids, _, err := do(ctx, l.store, func(ctx context.Context) ([]string, error) { return l.store.Client.ZRange(ctx, key, 0, n-1).Result() })
 	return ids, err
 }
 
@@ -135,7 +135,7 @@ func (l *Ledger) presumeHold(ctx context.Context, owner, member string) (ok, gon
 	}
 	if !valid || errors.Is(err, budget.ErrUnknownHold) {
 		_, _, err = do(ctx, l.store, func(ctx context.Context) (int64, error) {
-			return l.store.client.ZRem(ctx, l.keys.holds(owner), member).Result()
+			return l.store.Client.ZRem(ctx, l.keys.holds(owner), member).Result()
 		})
 		return false, true, err
 	}
@@ -153,15 +153,15 @@ func (l *Ledger) presumeHold(ctx context.Context, owner, member string) (ok, gon
 // at random.
 func (l *Ledger) forgetSome(ctx context.Context) {
 	_, _, _ = do(ctx, l.store, func(ctx context.Context) (struct{}, error) { // the next sign of life tries again
-		some, err := l.store.client.ZRandMember(ctx, l.keys.presumed, 8).Result()
+		some, err := l.store.Client.ZRandMember(ctx, l.keys.presumed, 8).Result()
 		for _, member := range some {
 			id, ok := parseID(member)
 			known := int64(0)
 			if ok && err == nil {
-				known, err = l.store.client.Exists(ctx, l.keys.hold(id)).Result()
+				known, err = l.store.Client.Exists(ctx, l.keys.hold(id)).Result()
 			}
 			if err == nil && known == 0 {
-				err = l.store.client.ZRem(ctx, l.keys.presumed, member).Err()
+				err = l.store.Client.ZRem(ctx, l.keys.presumed, member).Err()
 			}
 		}
 		return struct{}{}, err

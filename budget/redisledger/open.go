@@ -135,7 +135,7 @@ func New(client redis.UniversalClient, o Options) (*Ledger, error) {
 		return nil, fmt.Errorf("redisledger: %w", err)
 	}
 	l.store = newStore(client, o.Timeout)
-	l.store.back, l.store.gone = l.isBack, l.isGone
+	l.store.Back, l.store.Gone = l.isBack, l.isGone
 	var keep context.Context
 	keep, l.stop = context.WithCancel(context.Background())
 	go l.keeper(keep)
@@ -217,7 +217,7 @@ const (
 
 // Mode tells the mode as this instance knows it. It asks nobody.
 func (l *Ledger) Mode() Mode {
-	if l.store.isDown() {
+	if l.store.Down() {
 		return ModeAway
 	}
 	now := l.store.now()

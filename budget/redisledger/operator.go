@@ -134,7 +134,7 @@ func (l *Ledger) listed(ctx context.Context) (all []redis.Z, err error) {
 	}
 	for _, key := range keys {
 		z, _, err := do(ctx, l.store, func(ctx context.Context) ([]redis.Z, error) {
-			return l.store.client.ZRangeWithScores(ctx, key, 0, -1).Result()
+			return l.store.Client.ZRangeWithScores(ctx, key, 0, -1).Result()
 		})
 		if err != nil {
 			return nil, err

@@ -20,7 +20,7 @@ type allowance struct {
 
 // holdAway grants from the allowances if the store does not answer, or returns err.
 func (l *Ledger) holdAway(h *budget.Hold, charges []charge, err error) (budget.Report, error) {
-	if !errors.Is(err, budget.ErrUnavailable) || !l.store.isDown() || len(h.Legs) == 0 || len(l.options.Outage) == 0 {
+	if !errors.Is(err, budget.ErrUnavailable) || !l.store.Down() || len(h.Legs) == 0 || len(l.options.Outage) == 0 {
 		return budget.Report{}, err
 	}
 	l.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redisstore"
 )
 
 // How many outcomes go in one round trip.
@@ -77,7 +78,7 @@ func (l *Ledger) ride(ctx context.Context, gen generation, hold command) (reply 
 		l.wakeSender() // this caller has left, and nobody else knows
 	}
 	last := results[len(batch)]
-	return last.reply, !errors.Is(last.err, errDown), last.err
+	return last.reply, !errors.Is(last.err, redisstore.ErrDown), last.err
 }
 
 // mustFlush reports whether a hold may not overtake outcomes: what was granted while the

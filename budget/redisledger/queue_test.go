@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 // calls is how often the server ran scripts.
@@ -52,8 +53,8 @@ func (w waited) count(ctx context.Context, cmds ...redis.Cmder) {
 }
 
 func TestOutcomeCostsTheCallerNoRoundTrip(t *testing.T) {
-	s, trips := startServer(t), 0
-	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true})
+	s, trips := redistest.Start(t), 0
+	client := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { _ = client.Close() })
 	client.AddHook(waited{&trips})
 	l := open1(t, client, Options{beat: time.Hour})
@@ -76,7 +77,7 @@ func TestOutcomeCostsTheCallerNoRoundTrip(t *testing.T) {
 }
 
 func TestOutcomeThatSomebodyWaitsForIsInTheBooks(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{beat: time.Hour})
 	other := open1(t, client, Options{})
 	id := take(t, l, month(), "1")
@@ -97,7 +98,7 @@ func TestOutcomeThatSomebodyWaitsForIsInTheBooks(t *testing.T) {
 }
 
 func TestMoneyOnItsWayBackRefusesNobody(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	all := month()
 	all.Alerts = []int{}
@@ -123,11 +124,11 @@ func TestMoneyOnItsWayBackRefusesNobody(t *testing.T) {
 }
 
 func TestOutcomesThatWaitArePresumedAfterACrashAndSentByClose(t *testing.T) {
-	s := startServer(t)
-	client := s.client(t)
-	crashes, ends := open1(t, s.client(t), Options{beat: time.Hour}), open1(t, s.client(t), Options{beat: time.Hour})
+	s := redistest.Start(t)
+	client := s.Client(t)
+	crashes, ends := open1(t, s.Client(t), Options{beat: time.Hour}), open1(t, s.Client(t), Options{beat: time.Hour})
 	a, b := take(t, crashes, month(), "1"), take(t, ends, month(), "2")
-	resume := s.pause(t)
+	resume := s.Pause(t)
 	_, err := crashes.Resolve(t.Context(), a, budget.Settled(budget.MustParse("0.4")))
 	require.NoError(t, err)
 	_, err = ends.Resolve(t.Context(), b, budget.Settled(budget.MustParse("0.5")))
@@ -146,7 +147,7 @@ func TestOutcomesThatWaitArePresumedAfterACrashAndSentByClose(t *testing.T) {
 }
 
 func TestRefusedOutcomeIsTold(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{beat: time.Hour})
 	id := take(t, l, month(), "1")
 	require.NoError(t, client.HSet(t.Context(), l.keys.hold(id), "state", "s", "said", "s", "amount", "7").Err())
@@ -159,7 +160,7 @@ func TestRefusedOutcomeIsTold(t *testing.T) {
 }
 
 func TestAnswersOfLostBooksAreAskedForAgain(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{beat: time.Hour})
 	id := take(t, l, month(), "1")
 	l.mu.Lock()
@@ -179,7 +180,7 @@ func TestAnswersOfLostBooksAreAskedForAgain(t *testing.T) {
 
 // TestCallerSeesItsOutcomeWhoeverSendsIt looks at outcomes that holds of others carry.
 func TestCallerSeesItsOutcomeWhoeverSendsIt(t *testing.T) {
-	l := open1(t, startServer(t).client(t), Options{beat: time.Hour})
+	l := open1(t, redistest.Start(t).Client(t), Options{beat: time.Hour})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		mine := month()

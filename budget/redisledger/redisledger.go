@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redisstore"
 )
 
 // Hold implements [budget.Ledger]. When it returns, Redis has acknowledged the hold. A
@@ -49,7 +50,7 @@ func (l *Ledger) holdNow(ctx context.Context, h budget.Hold) (budget.Report, err
 		o := newOpen(&h, charges)
 		reply, sent, err := l.ride(ctx, gen, l.holdCommand(gen, o, charges, &h, false))
 		if err != nil {
-			if sent && len(h.Legs) > 0 && !isAnswer(err) {
+			if sent && len(h.Legs) > 0 && !redisstore.IsAnswer(err) {
 				l.doubt(o)
 			}
 			return l.holdAway(&h, charges, err)

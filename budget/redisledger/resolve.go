@@ -250,7 +250,7 @@ func (l *Ledger) fetch(ctx context.Context, id budget.HoldID) (*open, error) {
 
 // fields reads some of a hash.
 func (l *Ledger) fields(ctx context.Context, key string, names ...string) ([]any, error) {
-	v, _, err := do(ctx, l.store, func(ctx context.Context) ([]any, error) { return l.store.client.HMGet(ctx, key, names...).Result() })
+	v, _, err := do(ctx, l.store, func(ctx context.Context) ([]any, error) { return l.store.Client.HMGet(ctx, key, names...).Result() })
 	return v, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/internal/redistest"
 )
 
 // book writes what a window has settled, as if it had been spent then.
@@ -29,7 +30,7 @@ func steady(t testing.TB, b budget.Budget) budget.Window {
 }
 
 func TestRollingPeriodCountsItsBuckets(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	day := budget.Budget{Name: "rolling", Limit: 10 * budget.Unit, Every: budget.Rolling(24 * time.Hour)}
 	w := steady(t, day)
@@ -54,7 +55,7 @@ func TestRollingPeriodCountsItsBuckets(t *testing.T) {
 }
 
 func TestCurrentWindowGoesBackByNoSmallStep(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	for _, b := range []budget.Budget{
 		{Name: "rolling", Limit: 10 * budget.Unit, Every: budget.Rolling(24 * time.Hour)},
 		{Name: "day", Limit: 10 * budget.Unit, Every: budget.Day},
@@ -74,7 +75,7 @@ func TestCurrentWindowGoesBackByNoSmallStep(t *testing.T) {
 }
 
 func TestWindowFarAheadIsLeftAgain(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	spend(t, l, month(), "7")
 	far := month().Window(time.Now().AddDate(1, 0, 0))
@@ -86,7 +87,7 @@ func TestWindowFarAheadIsLeftAgain(t *testing.T) {
 }
 
 func TestLateCostOfAForgottenWindowIsNotDropped(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{})
 	id := take(t, l, month(), "2")
 	require.NoError(t, client.Del(t.Context(), l.keys.window("month", month().Window(time.Now()).ID)).Err())
@@ -98,7 +99,7 @@ func TestLateCostOfAForgottenWindowIsNotDropped(t *testing.T) {
 }
 
 func TestOutcomeInAVanishedWindowIsReportedWithTheRest(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open1(t, client, Options{beat: time.Hour})
 	spend(t, l, month(), "6")
 	id := take(t, l, month(), "2")

@@ -96,7 +96,7 @@ func (l *Limiter) ask(ctx context.Context, w *wait) (t *taken, until time.Time, 
 	}
 	got, ok := readTurn(reply, len(f.legs), size)
 	if !ok {
-		return nil, until, "", unavailable(errors.New("a reply that makes no sense"))
+		return nil, until, "", l.store.Unavailable(errors.New("a reply that makes no sense"))
 	}
 	begin := now // it starts at once
 	if got.start > got.now {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
 )
 
@@ -16,19 +17,19 @@ func BenchmarkTurn(b *testing.B) {
 	slow := throttle.Rate{N: 50 * 24 * 3600, Per: 24 * time.Hour, Burst: 1_000_000_000}
 	strict := throttle.Rate{N: 1_000_000, Per: time.Second, Strict: true}
 	b.Run("bucket", func(b *testing.B) {
-		benchmark(b, open(b, startServer(b).client(b)), []throttle.Leg{leg("p", slow)})
+		benchmark(b, open(b, redistest.Start(b).Client(b)), []throttle.Leg{leg("p", slow)})
 	})
 	b.Run("window", func(b *testing.B) {
-		benchmark(b, open(b, startServer(b).client(b)), []throttle.Leg{leg("p", strict)})
+		benchmark(b, open(b, redistest.Start(b).Client(b)), []throttle.Leg{leg("p", strict)})
 	})
 	b.Run("bucket, three legs", func(b *testing.B) {
-		benchmark(b, open(b, startServer(b).client(b)), []throttle.Leg{leg("p", slow), leg("p/a", slow), leg("p/b", slow)})
+		benchmark(b, open(b, redistest.Start(b).Client(b)), []throttle.Leg{leg("p", slow), leg("p/a", slow), leg("p/b", slow)})
 	})
 }
 
 // BenchmarkTurnInBatches is a turn while calls come fast.
 func BenchmarkTurnInBatches(b *testing.B) {
-	benchmark(b, open(b, startServer(b).client(b)), []throttle.Leg{leg("p", endless)})
+	benchmark(b, open(b, redistest.Start(b).Client(b)), []throttle.Leg{leg("p", endless)})
 }
 
 func benchmark(b *testing.B, l *Limiter, legs []throttle.Leg) {
@@ -44,7 +45,7 @@ func benchmark(b *testing.B, l *Limiter, legs []throttle.Leg) {
 
 // BenchmarkRoundTrip is the floor: a script that does nothing.
 func BenchmarkRoundTrip(b *testing.B) {
-	client := startServer(b).client(b)
+	client := redistest.Start(b).Client(b)
 	script := redis.NewScript("return 1")
 	b.ReportAllocs()
 	for b.Loop() {

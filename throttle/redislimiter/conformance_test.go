@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/throttle/limitertest"
 )
@@ -23,6 +24,6 @@ func open(t testing.TB, client redis.UniversalClient) *Limiter {
 }
 
 func TestConformance(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	limitertest.Run(t, func(t *testing.T) throttle.Limiter { return open(t, client) })
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
 )
 
 // What a hook that panics was told of is nobody's: neither its turn nor its slot.
 func TestAHookThatPanicsLeavesNothingBehind(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	rate := throttle.Rate{N: 1, Per: time.Second}
 	for name, c := range map[string]struct {
 		rates  []throttle.Rate
@@ -76,8 +77,8 @@ func (h *boomHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 func TestAClientsHookThatPanicsKeepsNobodyUp(t *testing.T) {
-	s := startServer(t)
-	client := redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true}) // so that its hooks see our commands
+	s := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: s.Addr, ContextTimeoutEnabled: true}) // so that its hooks see our commands
 	defer client.Close()
 	hook := new(boomHook)
 	client.AddHook(hook)

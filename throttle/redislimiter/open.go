@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/outlay-go/outlay/internal/redisstore"
 	"github.com/outlay-go/outlay/throttle"
 )
 
@@ -41,7 +41,7 @@ type Options struct {
 // [throttle.Tuner]; what it tells is what this process knows.
 type Limiter struct {
 	local   *throttle.Bucket
-	store   *store
+	store   store
 	scripts scripts
 	prefix  string
 	channel string
@@ -104,64 +104,16 @@ func New(client redis.UniversalClient, o Options) (*Limiter, error) {
 
 // inspect refuses servers that cannot keep the limits.
 func (l *Limiter) inspect(ctx context.Context) error {
-	info, err := do(ctx, l.store, func(ctx context.Context) (string, error) { return l.store.client.Info(ctx, "server").Result() })
-	if err != nil && !redis.HasErrorPrefix(err, "NOPERM") {
+	if err := l.store.Start(ctx); err != nil {
 		return explain(err)
 	}
-	if v := field(info, "redis_version"); v != "" && older(v, 6, 2) {
-		return fmt.Errorf("%w: the server is Redis %s, at least 6.2 is needed", throttle.ErrUnavailable, v)
-	}
 	key := l.scopeKey("start", "start")
-	_, err = l.store.run(ctx, l.scripts.turn, []string{key}, 1, 0, magic+" 1 1 0")
+	_, err := l.store.run(ctx, l.scripts.turn, []string{key}, 1, 0, magic+" 1 1 0")
 	return explain(err)
 }
 
-func field(info, name string) string {
-	for line := range strings.Lines(info) {
-		if v, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(v)
-		}
-	}
-	return ""
-}
-
-// older reports whether a version is before major.minor; one that cannot be read is not.
-func older(version string, major, minor int) bool {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	a, errA := strconv.Atoi(parts[0])
-	b, errB := strconv.Atoi(parts[1])
-	return errA == nil && errB == nil && (a < major || a == major && b < minor)
-}
-
-// isForeign reports whether a key holds what we did not write.
-func isForeign(err error) bool {
-	return slices.ContainsFunc([]string{"WRONGTYPE", "Bad data format", "Missing bytes"}, func(s string) bool { return strings.Contains(err.Error(), s) })
-}
-
-// explain says what to do about an error at the start.
 func explain(err error) error {
-	help := ""
-	switch {
-	case err == nil:
-		return nil
-	case redis.HasErrorPrefix(err, "NOPERM"):
-		help = "the user needs @scripting, @string, @list, @pubsub, @keyspace, info and time on the keys and channels of the prefix"
-	case redis.HasErrorPrefix(err, "NOAUTH"), redis.HasErrorPrefix(err, "WRONGPASS"):
-		help = "check user name and password of the client"
-	case isForeign(err):
-		help = "keys of another program are under this prefix: choose another Prefix"
-	case redis.HasErrorPrefix(err, "MOVED"):
-		help = "the server is part of a cluster: use a cluster client"
-	case errors.Is(err, context.DeadlineExceeded):
-		help = "the server does not answer: check the address, and TLS on both sides"
-	}
-	if help == "" {
-		return err
-	}
-	return fmt.Errorf("%w (%s)", err, help)
+	return redisstore.Explain(err, "@scripting, @string, @list, @pubsub, @keyspace, info and time on the keys and channels of the prefix", "Prefix")
 }
 
 // hear takes over the gates that other processes close, until Close.

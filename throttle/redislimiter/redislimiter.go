@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/outlay-go/outlay/internal/redisstore"
 	"github.com/outlay-go/outlay/throttle"
 )
 
@@ -32,8 +33,8 @@ func (l *Limiter) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, erro
 		return throttle.Turn{}, err
 	}
 	now := time.Now()
-	if l.store.refuses(now) {
-		return throttle.Turn{}, unavailable(errDown)
+	if l.store.Refuses(now) {
+		return throttle.Turn{}, l.store.Unavailable(redisstore.ErrDown)
 	}
 	if err := a.Validate(); err != nil {
 		return throttle.Turn{}, err
@@ -168,7 +169,7 @@ func (l *Limiter) line(ctx context.Context, w *wait) error {
 		return nil
 	default:
 	}
-	timer := time.NewTimer(max(0, time.Until(w.latest)) + l.store.timeout) // the line moves as fast as Redis answers
+	timer := time.NewTimer(max(0, time.Until(w.latest)) + l.store.Timeout) // the line moves as fast as Redis answers
 	defer timer.Stop()
 	select {
 	case w.set.asking <- struct{}{}:

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
 )
 
@@ -22,7 +23,7 @@ end}
 
 // TestPlainTurnsAreThoseOfTheWholeScript gives one bucket the same turns in both ways.
 func TestPlainTurnsAreThoseOfTheWholeScript(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := &Limiter{prefix: "outlay"}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -65,7 +66,7 @@ func TestPlainTurnsAreThoseOfTheWholeScript(t *testing.T) {
 }
 
 func TestClockThatIsSetBackStopsNoBucket(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := &Limiter{prefix: "outlay"}
 	now := time.Now().Add(time.Hour)
 	keys, what := l.describe("p", []throttle.Leg{{Key: "p", Rates: []throttle.Rate{{N: 10, Per: time.Second, Burst: 3}}}}, nil)

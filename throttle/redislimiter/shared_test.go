@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
 )
 
@@ -72,7 +73,7 @@ func starts(t testing.TB, d time.Duration, n int, a throttle.Ask, limiters ...*L
 }
 
 func TestProcessesShareOneRate(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	limiters := []*Limiter{open(t, client), open(t, client), open(t, client)}
 	for _, r := range []throttle.Rate{throttle.PerSecond(40), throttle.PerSecond(400)} {
 		a := throttle.Ask{Legs: []throttle.Leg{leg(fmt.Sprint("p", r.N), r)}, MaxWait: time.Minute}
@@ -85,7 +86,7 @@ func TestProcessesShareOneRate(t *testing.T) {
 }
 
 func TestProcessesShareOneStrictWindow(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	limiters := []*Limiter{open(t, client), open(t, client), open(t, client)}
 	r := throttle.Rate{N: 10, Per: 500 * time.Millisecond, Strict: true}
 	a := throttle.Ask{Legs: []throttle.Leg{leg("p", r), leg("p/s", throttle.PerSecond(1000))}, MaxWait: time.Minute}
@@ -97,7 +98,7 @@ func TestProcessesShareOneStrictWindow(t *testing.T) {
 }
 
 func TestLastTurnHasOneWinner(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open(t, client), open(t, client)
 	for i := range rounds(50, 1000) {
 		var passed atomic.Int64
@@ -116,7 +117,7 @@ func TestLastTurnHasOneWinner(t *testing.T) {
 }
 
 func TestClosedGateStopsOtherProcesses(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open(t, client), open(t, client)
 	var delays []time.Duration
 	for i := range rounds(100, 1000) {
@@ -143,7 +144,7 @@ func TestClosedGateStopsOtherProcesses(t *testing.T) {
 }
 
 func TestClosedGateIsSeenWithoutMessages(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open(t, client), open(t, client)
 	require.NoError(t, b.hearing.Unsubscribe(t.Context()))
 	fast := throttle.Rate{N: 1000, Per: time.Second, Burst: 10}
@@ -162,7 +163,7 @@ func TestClosedGateIsSeenWithoutMessages(t *testing.T) {
 }
 
 func TestOperatorOpensGateEverywhere(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open(t, client), open(t, client)
 	_, err := now(t, b, leg("p"))
 	require.NoError(t, err)
@@ -189,7 +190,7 @@ func TestOperatorOpensGateEverywhere(t *testing.T) {
 }
 
 func TestGateBeforeTheFirstCall(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a := open(t, client)
 	require.NoError(t, a.Cap(t.Context(), throttle.Cap{Key: "p/s", Until: time.Now().Add(time.Hour)}))
 	_, err := now(t, a, leg("p"), leg("p/s"))
@@ -199,7 +200,7 @@ func TestGateBeforeTheFirstCall(t *testing.T) {
 }
 
 func TestCapCountsTurnsOfAllProcesses(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open(t, client), open(t, client)
 	first, err := now(t, a, leg("p"))
 	require.NoError(t, err)
@@ -219,7 +220,7 @@ func TestCapCountsTurnsOfAllProcesses(t *testing.T) {
 }
 
 func TestUnusedTurnsOfBatchesComeBack(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open(t, client), open(t, client)
 	r := throttle.Rate{N: 6000, Per: time.Minute, Burst: 100} // 100 a second: batches of five
 	for range 4 {
@@ -246,7 +247,7 @@ func TestUnusedTurnsOfBatchesComeBack(t *testing.T) {
 }
 
 func TestAdjustedWeightsCountInRedis(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open(t, client), open(t, client)
 	heavy := leg("p", throttle.Rate{N: 1, Per: time.Hour, Burst: 10})
 	heavy.Weight = 8
@@ -260,12 +261,12 @@ func TestAdjustedWeightsCountInRedis(t *testing.T) {
 }
 
 func TestUnavailableInTime(t *testing.T) {
-	s := startServer(t)
-	l, err := New(s.client(t), Options{})
+	s := redistest.Start(t)
+	l, err := New(s.Client(t), Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	require.Eventually(t, func() bool { _, err := now(t, l, leg("p")); return err == nil }, 10*time.Second, 10*time.Millisecond)
-	resume := s.pause(t)
+	resume := s.Pause(t)
 	begin := time.Now()
 	_, err = now(t, l, leg("q", throttle.PerSecond(1000)))
 	took := time.Since(begin)
@@ -281,10 +282,10 @@ func TestUnavailableInTime(t *testing.T) {
 		_, err := now(t, l, leg("q", throttle.PerSecond(1000)))
 		return err == nil
 	}, 10*time.Second, 10*time.Millisecond, "it comes back by itself")
-	s.kill()
+	s.Kill()
 	_, err = now(t, l, leg("r"))
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
-	s.start(t)
+	s.Restart(t)
 	require.Eventually(t, func() bool { _, err := now(t, l, leg("r")); return err == nil }, 10*time.Second, 10*time.Millisecond)
 }
 
@@ -292,11 +293,11 @@ func TestUnavailableInTime(t *testing.T) {
 type wrapped struct{ redis.UniversalClient }
 
 func TestUnknownClientIsBounded(t *testing.T) {
-	s := startServer(t)
-	l, err := New(wrapped{s.client(t)}, Options{})
+	s := redistest.Start(t)
+	l, err := New(wrapped{s.Client(t)}, Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
-	resume := s.pause(t)
+	resume := s.Pause(t)
 	begin := time.Now()
 	_, err = now(t, l, leg("p"))
 	took := time.Since(begin)
@@ -306,8 +307,8 @@ func TestUnknownClientIsBounded(t *testing.T) {
 }
 
 func TestScriptsComeBackAfterFlush(t *testing.T) {
-	s := startServer(t)
-	client := s.client(t)
+	s := redistest.Start(t)
+	client := s.Client(t)
 	l := open(t, client)
 	_, err := now(t, l, leg("p", throttle.PerHour(1)))
 	require.NoError(t, err)
@@ -320,7 +321,7 @@ func TestScriptsComeBackAfterFlush(t *testing.T) {
 }
 
 func TestEveryKeyExpires(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	l := open(t, client)
 	turn, err := now(t, l, leg("p", throttle.PerHour(1)), leg("p/{a} b\n", throttle.Rate{N: 5, Per: time.Minute, Strict: true}))
 	require.NoError(t, err)
@@ -336,7 +337,7 @@ func TestEveryKeyExpires(t *testing.T) {
 }
 
 func TestRefusalWritesNothing(t *testing.T) {
-	client := startServer(t).client(t)
+	client := redistest.Start(t).Client(t)
 	a, b := open(t, client), open(t, client)
 	legs := []throttle.Leg{leg("p", throttle.Rate{N: 1, Per: time.Hour, Burst: 5}), leg("p/s", throttle.PerHour(1))}
 	_, err := now(t, a, legs...)
@@ -348,8 +349,8 @@ func TestRefusalWritesNothing(t *testing.T) {
 }
 
 func TestStartSaysWhatIsWrong(t *testing.T) {
-	s := startServer(t)
-	client := s.client(t)
+	s := redistest.Start(t)
+	client := s.Client(t)
 	ctx := t.Context()
 	require.NoError(t, client.Do(ctx, "ACL", "SETUSER", "weak", "on", ">se-cret", "~*", "&*", "+@all", "-eval", "-evalsha").Err())
 	require.NoError(t, client.Set(ctx, "other:{start}:scope:start", "1", 0).Err())
@@ -363,15 +364,15 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 		o     Options
 		want  string
 	}{
-		"no scripts":     {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret"}, Options{}, "@scripting"},
-		"wrong password": {redis.Options{Addr: s.addr, Username: "weak", Password: "se-cret-2"}, Options{}, "password of the client"},
-		"foreign keys":   {redis.Options{Addr: s.addr}, Options{Prefix: "other"}, "choose another Prefix"},
-		"garbage":        {redis.Options{Addr: s.addr}, Options{Prefix: "garbage"}, "choose another Prefix"},
-		"other types":    {redis.Options{Addr: s.addr}, Options{Prefix: "hash"}, "choose another Prefix"},
-		"TLS to a plain": {redis.Options{Addr: s.addr, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "redis"}}, Options{}, "TLS on both sides"},
+		"no scripts":     {redis.Options{Addr: s.Addr, Username: "weak", Password: "se-cret"}, Options{}, "@scripting"},
+		"wrong password": {redis.Options{Addr: s.Addr, Username: "weak", Password: "se-cret-2"}, Options{}, "password of the client"},
+		"foreign keys":   {redis.Options{Addr: s.Addr}, Options{Prefix: "other"}, "choose another Prefix"},
+		"garbage":        {redis.Options{Addr: s.Addr}, Options{Prefix: "garbage"}, "choose another Prefix"},
+		"other types":    {redis.Options{Addr: s.Addr}, Options{Prefix: "hash"}, "choose another Prefix"},
+		"TLS to a plain": {redis.Options{Addr: s.Addr, TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, ServerName: "redis"}}, Options{}, "TLS on both sides"},
 		"nobody there":   {redis.Options{Addr: gone.Addr().String()}, Options{}, "refused"},
-		"braces":         {redis.Options{Addr: s.addr}, Options{Prefix: "a{b}"}, "braces"},
-		"bad time-out":   {redis.Options{Addr: s.addr}, Options{Timeout: -1}, "Timeout"},
+		"braces":         {redis.Options{Addr: s.Addr}, Options{Prefix: "a{b}"}, "braces"},
+		"bad time-out":   {redis.Options{Addr: s.Addr}, Options{Timeout: -1}, "Timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.redis.MaxRetries, c.redis.DialTimeout = -1, time.Second
@@ -387,12 +388,12 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestFallbackServesDuringAnOutage(t *testing.T) {
-	s := startServer(t)
-	l, err := New(s.client(t), Options{})
+	s := redistest.Start(t)
+	l, err := New(s.Client(t), Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	f := throttle.Fallback(l, throttle.NewBucket())
-	s.kill()
+	s.Kill()
 	_, err = now(t, f, leg("p", throttle.PerSecond(10)))
 	assert.NoError(t, err)
 	require.True(t, f.(interface{ Degraded() bool }).Degraded())

@@ -1,4 +1,5 @@
-package redislimiter
+// Package redistest starts servers for tests of what uses Redis.
+package redistest
 
 import (
 	"context"
@@ -14,27 +15,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server is a redis-server of its own, on loopback.
-type server struct {
-	addr, dir string
-	args      []string
-	process   *exec.Cmd
-	exited    chan struct{}
+// Server is a redis-server of its own, on loopback.
+type Server struct {
+	Addr    string
+	dir     string
+	args    []string
+	process *exec.Cmd
+	exited  chan struct{}
 }
 
-// startServer starts a server that keeps an append-only file, and stops it at the end.
-func startServer(t testing.TB, args ...string) *server {
+// Start starts a server that keeps an append-only file, and stops it at the end.
+func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "redis") // short, for sockets, and not named after the test
 	require.NoError(t, err)
-	s := &server{addr: freeAddr(t), dir: dir, args: args}
+	s := &Server{Addr: FreeAddr(t), dir: dir, args: args}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	t.Cleanup(s.kill)
-	s.start(t)
+	t.Cleanup(s.Kill)
+	s.Restart(t)
 	return s
 }
 
-func freeAddr(t testing.TB) string {
+// FreeAddr is an address of loopback where nobody listens.
+func FreeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -55,15 +58,16 @@ func program(t testing.TB, name string) string {
 	return path
 }
 
-func (s *server) start(t testing.TB) {
+// Restart starts the server anew, with the files that it had.
+func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	host, port, err := net.SplitHostPort(s.addr)
+	host, port, err := net.SplitHostPort(s.Addr)
 	require.NoError(t, err)
 	args := append([]string{"--bind", host, "--port", port, "--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", "everysec"}, s.args...)
 	s.run(t, program(t, "redis-server"), args...)
 }
 
-func (s *server) run(t testing.TB, path string, args ...string) {
+func (s *Server) run(t testing.TB, path string, args ...string) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, "log"))
 	require.NoError(t, err)
@@ -75,7 +79,7 @@ func (s *server) run(t testing.TB, path string, args ...string) {
 	s.exited = exited
 	process := s.process
 	go func() { _ = process.Wait(); close(exited) }()
-	c := redis.NewClient(&redis.Options{Addr: s.addr})
+	c := redis.NewClient(&redis.Options{Addr: s.Addr})
 	defer c.Close()
 	require.Eventually(t, func() bool {
 		err := c.Ping(context.Background()).Err()
@@ -83,8 +87,8 @@ func (s *server) run(t testing.TB, path string, args ...string) {
 	}, 10*time.Second, 5*time.Millisecond, "the server does not start")
 }
 
-// kill ends the process as a crash would.
-func (s *server) kill() {
+// Kill ends the process as a crash would.
+func (s *Server) Kill() {
 	if s.process == nil {
 		return
 	}
@@ -93,16 +97,17 @@ func (s *server) kill() {
 	s.process = nil
 }
 
-// pause stops the process without closing its connections; the result continues it.
-func (s *server) pause(t testing.TB) (resume func()) {
+// Pause stops the process without closing its connections; the result continues it.
+func (s *Server) Pause(t testing.TB) (resume func()) {
 	t.Helper()
 	require.NoError(t, s.process.Process.Signal(syscall.SIGSTOP))
 	return func() { require.NoError(t, s.process.Process.Signal(syscall.SIGCONT)) }
 }
 
-func (s *server) client(t testing.TB) *redis.Client {
+// Client is one with 32 connections, closed at the end of the test.
+func (s *Server) Client(t testing.TB) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: s.addr, PoolSize: 32})
+	c := redis.NewClient(&redis.Options{Addr: s.Addr, PoolSize: 32})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
