@@ -117,6 +117,12 @@ func (c *call) learnWindow(a *attempt, key string, w dialect.Window) {
 	if w.Known&(dialect.HasRemaining|dialect.HasReset) != dialect.HasRemaining|dialect.HasReset || w.Reset <= 0 {
 		return
 	}
+	if w.Endpoint {
+		known := false
+		if key, known = c.scopeKey("endpoint"); !known {
+			return
+		}
+	}
 	until := a.doneAt.Add(w.Reset)
 	if w.Exhausted() {
 		c.cap(throttle.Cap{Key: key, Until: until, Cause: throttle.CauseRemaining, Turn: c.turn})

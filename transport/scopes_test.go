@@ -103,6 +103,32 @@ func TestOnlyTheScopeThatTheAnswerNamesIsClosed(t *testing.T) {
 	}
 }
 
+// A good answer may tell limits of several parts: the one that is used up is the only one
+// whose calls wait.
+func TestOnlyTheScopeOfTheUsedUpWindowWaits(t *testing.T) {
+	const used = "X-Rate-Limit: 700\nX-Rate-Limit-Remaining: 699\nRatelimit-Reset: 30\nZendesk-RateLimit-Exports: total=10; remaining=0; resets=41"
+	for name, scopes := range map[string][]transport.Scope{
+		"endpoint then account": {{Name: "endpoint", Key: header("Sender")}, {Name: "account"}},
+		"no such scope":         nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, answers(t, answer{status: 200, header: used}, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {
+					p.Dialect, p.Scopes = dialect.For("Zendesk"), scopes
+				})
+				for _, endpoint := range []string{"exports", "tickets", "exports"} {
+					_, err := w.from("Sender", endpoint)
+					require.NoError(t, err)
+				}
+				require.Zero(t, w.base.at()[1])
+				if scopes != nil {
+					require.GreaterOrEqual(t, w.base.at()[2], 41*time.Second)
+				}
+			})
+		})
+	}
+}
+
 func TestALimitOfAnUnknownScopeConcernsItsOwnCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, answers(t, answer{status: 429, header: "Retry-After: 5\nLimit-Scope: object"}, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) { p.Dialect = scoped{} })

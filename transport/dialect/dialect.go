@@ -97,6 +97,8 @@ type Window struct {
 	Reset time.Duration
 	// Known says which of the three were told.
 	Known Fields
+	// Endpoint: it is the limit of the scope "endpoint", not of all that the answer concerns.
+	Endpoint bool
 	// Unit is what is counted: empty for requests, else "tokens", "bytes",
 	// "concurrent" or "points".
 	Unit string

@@ -309,7 +309,7 @@ func zendeskEndpoints(r Reading, a Answer) Reading {
 		if !ok || len(lines) == 0 {
 			continue
 		}
-		w := Window{Name: word(lowerASCII(name))}
+		w := Window{Name: word(lowerASCII(name)), Endpoint: true}
 		for part := range strings.SplitSeq(lines[0], ";") {
 			switch k, v, _ := strings.Cut(trim(part), "="); k {
 			case "total":

@@ -111,27 +111,35 @@ func isXML(body []byte) bool {
 // elements without children, under the paths that names gives them; others are passed
 // over.
 func scalars(body []byte, names map[string]string) iter.Seq2[[]byte, leaf] {
-	if !isXML(body) {
-		return leaves(body)
-	}
 	return func(yield func([]byte, leaf) bool) {
-		rest := body[:min(len(body), maxBody)]
-		for {
-			_, after, ok := bytes.Cut(rest, []byte{'<'})
-			tag, text, ok2 := bytes.Cut(after, []byte{'>'})
-			if !ok || !ok2 {
+		if isXML(body) {
+			elements(body[:min(len(body), maxBody)], names, yield)
+			return
+		}
+		for path, v := range leaves(body) {
+			if !yield(path, v) {
 				return
 			}
-			rest = text
-			name, _, _ := bytes.Cut(tag, []byte{' '})
-			path, known := names[string(name)]
-			text, end, _ := bytes.Cut(text, []byte{'<'})
-			if !known || !bytes.HasPrefix(end, append([]byte{'/'}, name...)) {
-				continue
-			}
-			if !yield([]byte(path), leaf{'s', bytes.TrimSpace(text)}) {
-				return
-			}
+		}
+	}
+}
+
+func elements(rest []byte, names map[string]string, yield func([]byte, leaf) bool) {
+	for {
+		_, after, ok := bytes.Cut(rest, []byte{'<'})
+		tag, text, ok2 := bytes.Cut(after, []byte{'>'})
+		if !ok || !ok2 {
+			return
+		}
+		rest = text
+		name, _, _ := bytes.Cut(tag, []byte{' '})
+		path, known := names[string(name)]
+		text, end, _ := bytes.Cut(text, []byte{'<'})
+		if !known || !bytes.HasPrefix(end, append([]byte{'/'}, name...)) {
+			continue
+		}
+		if !yield([]byte(path), leaf{'s', bytes.TrimSpace(text)}) {
+			return
 		}
 	}
 }
