@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .PHONY: help run test deps race lint fuzz bench bench-peers prove readme
-PARTS    := gcc redis-server nginx sqlite3 prometheus chromium curl nodejs npm python3-stripe python3-twilio
+PARTS    := gcc redis-server nginx sqlite3 prometheus chromium curl nodejs npm php-cli php-curl python3-stripe python3-twilio
 MODULES  := . $(patsubst %/go.mod,%,$(wildcard transport/*/go.mod))
 EACH      = for m in $(MODULES); do (cd $$m && echo "[$$m] $(1)" && $(1)); done
 FUZZTIME := 5s

@@ -60,6 +60,8 @@ var sdks = []sdk{
 		errors: [4]string{"TwilioRestException", "TwilioRestException", "TwilioRestException", "TwilioRestException"}, statuses: [4]int{429, 402, 503, 504}},
 	{name: "stripe-python", command: []string{"/usr/bin/python3", "stripe_client.py"}, preset: "stripe", keyed: true, fake: vendortest.NewStripe,
 		errors: [4]string{"RateLimitError", "RateLimitError", "APIError", "APIError"}, statuses: [4]int{429, 429, 503, 504}},
+	{name: "php", command: []string{"php", "curl.php"}, preset: "twilio", fake: vendortest.NewSMS,
+		errors: [4]string{"ApiError", "ApiError", "ApiError", "ApiError"}, statuses: [4]int{429, 402, 503, 504}},
 	{name: "curl", command: []string{"sh", "curl.sh"}, preset: "twilio", fake: vendortest.NewSMS,
 		errors: [4]string{"exit status 22", "exit status 22", "exit status 22", "exit status 22"}},
 }
@@ -103,6 +105,10 @@ func (s sdk) folder(t *testing.T) string {
 			missing(t, "the packages of npm: %v", err)
 		}
 		return dir
+	case "php":
+		if err := exec.CommandContext(t.Context(), "php", "-r", "exit(extension_loaded('curl') ? 0 : 1);").Run(); err != nil {
+			missing(t, "php-curl is not installed: make deps installs it")
+		}
 	case "/usr/bin/python3":
 		if err := exec.CommandContext(t.Context(), s.command[0], "-c", "import "+s.preset).Run(); err != nil {
 			missing(t, "python3-%s is not installed: make deps installs it", s.preset)
