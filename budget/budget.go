@@ -126,9 +126,15 @@ func (b Budget) Validate() error {
 const maxPercent = 1000
 
 func printable(s string) bool {
-	return len(s) <= 200 && !strings.ContainsFunc(s, func(r rune) bool {
-		return r == unicode.ReplacementChar || !unicode.IsPrint(r)
-	})
+	if len(s) > 200 {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' { // seldom, and looked at for every hold
+			return !strings.ContainsFunc(s, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) })
+		}
+	}
+	return true
 }
 
 func isUnit(s string) bool {

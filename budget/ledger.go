@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -55,11 +57,22 @@ type Leg struct {
 }
 
 // HoldID identifies a hold: a number drawn at random when a process starts, and a
-// counter.
+// counter. The zero HoldID is that of no hold.
 type HoldID struct{ Boot, Seq uint64 }
 
 // String returns the id as "boot-seq" in hexadecimal.
 func (id HoldID) String() string { return fmt.Sprintf("%x-%x", id.Boot, id.Seq) }
+
+// ParseHoldID reads what [HoldID.String] writes.
+func ParseHoldID(s string) (HoldID, error) {
+	boot, seq, _ := strings.Cut(s, "-")
+	b, errB := strconv.ParseUint(boot, 16, 64)
+	q, errQ := strconv.ParseUint(seq, 16, 64)
+	if errB != nil || errQ != nil {
+		return HoldID{}, fmt.Errorf("budget: %q is no id of a hold, such as 3f9a-1c", s)
+	}
+	return HoldID{b, q}, nil
+}
 
 // Hold is money set aside for one attempt before it is sent.
 type Hold struct {
@@ -278,8 +291,8 @@ var (
 	ErrUnpriced = errors.New("budget: no price for this call")
 	// ErrUnavailable: the ledger's store did not answer or cannot write.
 	ErrUnavailable = errors.New("budget: ledger unavailable")
-	// ErrConflict: the same id with other content, or one budget name with another
-	// unit, period or zone.
+	// ErrConflict: the same id with other content, one budget name with another unit,
+	// period or zone, or what makes no sense ([Hold.Validate]).
 	ErrConflict = errors.New("budget: conflict with what the ledger holds")
 	// ErrUnknownHold: the ledger does not know the id (any more).
 	ErrUnknownHold = errors.New("budget: unknown hold")

@@ -189,8 +189,6 @@ func (l *Ledger) named(ctx context.Context, name string) (label, unit string, er
 
 // parseID reads what HoldID.String writes.
 func parseID(s string) (id budget.HoldID, ok bool) {
-	boot, seq, found := strings.Cut(s, "-")
-	b, errB := strconv.ParseUint(boot, 16, 64)
-	q, errQ := strconv.ParseUint(seq, 16, 64)
-	return budget.HoldID{Boot: b, Seq: q}, found && errB == nil && errQ == nil
+	id, err := budget.ParseHoldID(s)
+	return id, err == nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"github.com/outlay-go/outlay/budget"
@@ -162,13 +161,9 @@ func parseLine(kind, key, amount string) (line sqliteledger.Line, err error) {
 	return line, err
 }
 
-func parseID(s string) (id budget.HoldID, err error) {
-	boot, seq, ok := strings.Cut(s, "-")
-	id.Boot, err = strconv.ParseUint(boot, 16, 64)
-	if err == nil {
-		id.Seq, err = strconv.ParseUint(seq, 16, 64)
-	}
-	if !ok || err != nil {
+func parseID(s string) (budget.HoldID, error) {
+	id, err := budget.ParseHoldID(s)
+	if err != nil {
 		return id, fmt.Errorf("%q is no id such as 3f9a-1c, as spend presumed shows them", s)
 	}
 	return id, nil

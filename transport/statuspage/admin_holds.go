@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -52,10 +51,10 @@ func (a *admin) holds(r *http.Request, _ string) (any, error) {
 }
 
 func (a *admin) correct(r *http.Request, o order) (any, error) {
-	id, ok := parseHold(r.PathValue("id"))
+	id, wrongID := budget.ParseHoldID(r.PathValue("id"))
 	amount, err := budget.Parse(o.amount)
 	switch {
-	case !ok:
+	case wrongID != nil:
 		return nil, fail(http.StatusNotFound, "an id is like 7f9c-1a22, as the list of holds gives it")
 	case err != nil:
 		return nil, fail(http.StatusUnprocessableEntity, "amount must be a decimal number such as 0.0083")
@@ -75,16 +74,4 @@ func (a *admin) correct(r *http.Request, o order) (any, error) {
 		}
 	}
 	return d, nil
-}
-
-// parseHold reads what [budget.HoldID.String] writes.
-func parseHold(s string) (id budget.HoldID, ok bool) {
-	boot, seq, ok := strings.Cut(s, "-")
-	if !ok {
-		return id, false
-	}
-	var errs [2]error
-	id.Boot, errs[0] = strconv.ParseUint(boot, 16, 64)
-	id.Seq, errs[1] = strconv.ParseUint(seq, 16, 64)
-	return id, errs[0] == nil && errs[1] == nil
 }

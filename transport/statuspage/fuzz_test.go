@@ -11,23 +11,6 @@ import (
 	"github.com/outlay-go/outlay/budget"
 )
 
-// What HoldID.String writes is read back; nothing else is taken for an id.
-func FuzzParseHold(f *testing.F) {
-	for _, s := range []string{"", "-", "7f9c-1a22", "0-0", "ffffffffffffffff-ffffffffffffffff", "1-2-3", "+1-2", "0x1-2", "10000000000000000-1"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		id, ok := parseHold(s)
-		if !ok {
-			return
-		}
-		again, ok := parseHold(id.String())
-		if !ok || again != id {
-			t.Fatalf("%q is %v, and that is %v", s, id, again)
-		}
-	})
-}
-
 // Any Accept header gets an answer, and JSON only if it is named.
 func FuzzAccept(f *testing.F) {
 	for _, s := range []string{"", "*/*", "application/json", "text/html;q=0.1,application/json;q=NaN", "application/json;q=1e400", ";;,,=", "APPLICATION/JSON ; q=1", "text/csv", "text/csv;q=0.5,text/html"} {
