@@ -55,6 +55,7 @@ func TestAnotherCallThanWasPriced(t *testing.T) {
 	for _, header := range [][]string{
 		{"X-HTTP-Method-Override", "POST"}, {"X-HTTP-Method", "POST"}, {"X-Method-Override", "POST"},
 		{"content-type", "application/json"}, // the second one
+		{"X_HTTP_Method_Override", "DELETE"}, {"X-Http_Method", "DELETE"}, {"Content_Encoding", "gzip"}, {"Content_Type", "application/json"}, {"Transfer_Encoding", "chunked"},
 	} {
 		got := r.do(http.MethodPost, messages, sms, header...)
 		require.Equal(t, http.StatusBadRequest, got.status, "%v %s", header, got.body)
@@ -69,6 +70,50 @@ func TestAnotherCallThanWasPriced(t *testing.T) {
 	}
 	require.Contains(t, raw(t, r.url, "GET /twilio/2010-04-01/%c0%ae%c0%ae/x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), "HTTP/1.1 400")
 	require.Empty(t, v.requests())
+}
+
+// TestBodiesThatAreReadOtherwise: the bytes of a coding can look like one segment, and be a
+// thousand to the vendor that decodes them.
+func TestBodiesThatAreReadOtherwise(t *testing.T) {
+	v := newVendor(t, nil)
+	p, b := twilio(t, v.URL)
+	other := behind(t, "api", v.URL)
+	withBudget(100*cent, nil)(&other)
+	r := start(t, config(p, other), gateway.Listener{})
+	for _, header := range [][]string{
+		{"Content-Encoding", "gzip"}, {"Content-Encoding", "identity", "Content-Encoding", "br"}, {"Content-Encoding", "gzip, identity"},
+		{"Content-Type", "application/x-www-form-urlencoded; charset=utf-16"}, {"Content-Type", "application/x-www-form-urlencoded; charset=UTF-7"},
+	} {
+		got := r.do(http.MethodPost, messages, sms, header...)
+		require.Equal(t, http.StatusPaymentRequired, got.status, "%v", header)
+		require.Contains(t, got.body, "the body is compressed, or in a charset that is not read")
+		if header[0] == "Content-Encoding" { // a price that does not stand in the body is known all the same
+			require.Equal(t, http.StatusOK, r.do(http.MethodPost, "/api/x", sms, header...).status)
+		}
+	}
+	require.Len(t, v.requests(), 3)
+	require.Zero(t, r.totals(b).Used())
+	for _, header := range [][]string{{"Content-Encoding", "identity"}, {"Content-Type", "application/x-www-form-urlencoded; charset=UTF-8"}} {
+		require.Equal(t, http.StatusOK, r.do(http.MethodPost, messages, sms, header...).status)
+	}
+	require.Equal(t, 2*cent, r.totals(b).Used())
+}
+
+// TestEncodedBodiesAreRepeated as others are: only prices are not read off them.
+func TestEncodedBodiesAreRepeated(t *testing.T) {
+	n := 0
+	v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
+		if n++; n == 1 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	p := behind(t, "api", v.URL)
+	withBudget(100*cent, nil)(&p)
+	r := start(t, config(p), gateway.Listener{})
+	require.Equal(t, http.StatusOK, r.do(http.MethodPost, "/api/x", "zipped", "Content-Encoding", "gzip").status)
+	require.Len(t, v.requests(), 2)
+	require.Equal(t, "zipped", v.requests()[1].body)
 }
 
 // TestHookHearsOfAllRefusals: also of those that the Transport never saw, with a reason of

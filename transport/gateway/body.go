@@ -3,12 +3,16 @@ package gateway
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/outlay-go/outlay/budget"
 )
 
 // streamWait is how long a call may wait whose body was not read: that its caller leaves is
@@ -158,8 +162,41 @@ func (c *call) replay() {
 	if len(r.Trailer) > 0 {
 		r.ContentLength = -1
 	}
-	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.data)), nil }
-	r.Body, _ = r.GetBody()
+	read := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.data)), nil }
+	r.Body, _ = read()
+	if r.GetBody = read; !isPlain(r.Header) {
+		r.GetBody = func() (io.ReadCloser, error) {
+			if !c.begun() {
+				return nil, errEncoded
+			}
+			return read()
+		}
+	}
+}
+
+var errEncoded = fmt.Errorf("%w: the body is compressed, or in a charset that is not read", budget.ErrUnpriced)
+
+// isPlain reports whether the bytes of a body are what the vendor will read. Those of another
+// coding can be made to look like a cheaper call: no price and no scope may be read off them.
+func isPlain(h http.Header) bool {
+	for _, v := range h["Content-Encoding"] {
+		if !strings.EqualFold(v, "identity") && v != "" {
+			return false
+		}
+	}
+	_, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	switch strings.ToLower(params["charset"]) {
+	case "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
+		return true
+	}
+	return false
+}
+
+// begun reports whether an attempt was sent: from then on the body is read to be sent again.
+func (c *call) begun() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.saw.started
 }
 
 // passBody lets the body pass as it comes, once, up to its bound, after what was read of it.
@@ -175,16 +212,27 @@ func (c *call) passBody(begin []byte) {
 	}
 }
 
-// streamedBody bounds a body by its size, and the time between its pieces.
+// streamedBody bounds a body by its size, and by its pace: it must come as fast as one that
+// is read before, or its call would hold a turn and a slot for as long as its caller likes.
+// Time in which the vendor takes nothing does not count.
 type streamedBody struct {
 	io.Reader
 	c    *call
 	left int64
+	// patience is what is left of the time for the next body.buffer bytes, which are due.
+	patience time.Duration
+	due      int64
 }
 
 func (b *streamedBody) Read(p []byte) (int, error) {
-	b.c.w.boundRead(b.c.up.Timeouts.BodyRead)
+	if b.due <= 0 {
+		b.patience, b.due = b.c.up.Timeouts.BodyRead, max(1, b.c.up.Body.Buffer)
+	}
+	begin := time.Now()
+	b.c.w.boundRead(max(b.patience, time.Millisecond))
 	n, err := b.Reader.Read(p)
+	b.patience -= time.Since(begin)
+	b.due -= int64(n)
 	if err != nil {
 		b.c.w.boundRead(0)
 	}

@@ -153,6 +153,37 @@ func TestBodiesThatAreCut(t *testing.T) {
 	require.Equal(t, 2*cent, r.totals(p.Budgets[0]).Used())
 }
 
+// TestBodiesThatDribble while they stream hold a turn and a slot: they must keep the pace of
+// those that are read before.
+func TestBodiesThatDribble(t *testing.T) {
+	v := newVendor(t, nil)
+	p := behind(t, "api", v.URL)
+	withBudget(100*cent, nil)(&p)
+	p.Body = gateway.Body{Buffer: 1000, Max: 100_000}
+	p.Timeouts.BodyRead = 300 * time.Millisecond
+	r := start(t, config(p), gateway.Listener{})
+	conn := dial(t, r.url)
+	_, err := io.WriteString(conn, "POST /api/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50000\r\n\r\n"+strings.Repeat("x", 2000))
+	require.NoError(t, err)
+	answered := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		answered <- line
+	}()
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
+	for sent := 0; ; sent++ {
+		select {
+		case <-tick.C:
+			_, _ = io.WriteString(conn, "x") // it breaks in the end
+			require.Less(t, sent, 300, "it goes on for ever")
+		case line := <-answered:
+			require.Contains(t, line, "HTTP/1.1 504")
+			return
+		}
+	}
+}
+
 // TestHalfClosedConnections are taken for callers who left, and can read why.
 func TestHalfClosedConnections(t *testing.T) {
 	v := newVendor(t, nil)

@@ -59,6 +59,7 @@ type call struct {
 // seen is what the events of a call told.
 type seen struct {
 	id            transport.CallID
+	started       bool // an attempt
 	attempts      int
 	waited, below time.Duration // in the queue; in the attempts
 	hold, cost    budget.Amount
@@ -213,7 +214,7 @@ func (c *call) note(e *transport.Event) {
 	s.id = e.Call
 	switch e.Kind {
 	case transport.KindStarted:
-		c.flying = c.unwanted == nil
+		c.flying, s.started = c.unwanted == nil, true
 		s.hold, s.unit = s.hold+e.Hold, e.Unit
 	case transport.KindRetrying:
 		c.flying = false

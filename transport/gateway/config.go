@@ -126,7 +126,7 @@ type Timeouts struct {
 	TLS         time.Duration // for the handshake; 5 s
 	Response    time.Duration // from the request's end to the answer's header; 60 s
 	Idle        time.Duration // between two pieces of the answer's body; 5 min
-	BodyRead    time.Duration // for the caller to send its body; 30 s
+	BodyRead    time.Duration // for the caller to send its body, or Body.Buffer of one that streams; 30 s
 	ClientWrite time.Duration // for the caller to take a piece of the answer; 60 s
 }
 

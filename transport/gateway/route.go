@@ -217,10 +217,22 @@ func (c *call) checkHeader() *refusal {
 			return badHeader(name + " would make the call another one than is priced")
 		}
 	}
+	for name := range c.in.Header {
+		if strings.Contains(name, "_") && !c.mayUnderscore(name) {
+			return badHeader(strings.ToValidUTF8(name, "?") + " is another spelling of a header on which depends what the call means")
+		}
+	}
 	if len(c.in.Header["Content-Type"]) > 1 {
 		return badHeader("Content-Type stands there more than once")
 	}
 	return nil
+}
+
+// mayUnderscore reports whether a header means nothing to servers that take underscores for
+// dashes, as those behind CGI do.
+func (c *call) mayUnderscore(name string) bool {
+	name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	return !slices.Contains(overrides, name) && !strings.HasPrefix(name, "Content-") && name != "Transfer-Encoding"
 }
 
 // checkRoute refuses paths that the configuration does not allow.
