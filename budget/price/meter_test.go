@@ -233,7 +233,7 @@ func TestModelOfTheURLIsTheLastResort(t *testing.T) {
 }
 
 func TestRefusalsAreNotMetered(t *testing.T) {
-	for _, m := range []meterer{price.Tokens{Models: models}, price.Told(price.Free, price.Tells{Amounts: "a"})} {
+	for _, m := range []meterer{price.Tokens{Models: models}, price.FromAnswer(price.Free, price.AnswerCost{Amounts: "a"})} {
 		w, cost := m.Meter(&http.Response{StatusCode: 400})
 		require.Nil(t, w)
 		require.Nil(t, cost)
@@ -246,7 +246,7 @@ func FuzzMeter(f *testing.F) {
 	}
 	f.Add("data:\n\n\r\r\n:\ndata\n", 1)
 	p := price.Tokens{Models: models}
-	told := price.Told(price.Free, price.Tells{Amounts: "usage.total_tokens", In: "USD"})
+	told := price.FromAnswer(price.Free, price.AnswerCost{Amounts: "usage.total_tokens", In: "USD"})
 	f.Fuzz(func(t *testing.T, body string, size int) {
 		size = 1 + max(0, size)%64
 		a, known := meter(p, body, len(body)+1)

@@ -32,7 +32,7 @@ func AfricasTalking(perPart budget.Amount, currency string) transport.Provider {
 // as by destination.
 func AfricasTalkingPrice(s price.SMS) transport.Pricer {
 	s.To, s.Text = []string{"to"}, []string{"message"}
-	texts := price.Told(s, price.Tells{Amounts: "SMSMessageData.Recipients.cost"})
+	texts := price.FromAnswer(s, price.AnswerCost{Amounts: "SMSMessageData.Recipients.cost"})
 	return rules{reads: true, list: []rule{{http.MethodPost, "/version1/messaging", texts}}}
 }
 

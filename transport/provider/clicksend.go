@@ -29,7 +29,7 @@ func ClickSend(perPart budget.Amount, currency string) transport.Provider {
 // destination.
 func ClickSendPrice(s price.SMS) transport.Pricer {
 	s.To, s.Text, s.Other = []string{"to"}, []string{"body"}, []string{"list_id"}
-	texts := price.Told(s, price.Tells{Amounts: "data.total_price", Currency: "data._currency.currency_name_short"})
+	texts := price.FromAnswer(s, price.AnswerCost{Amounts: "data.total_price", Currency: "data._currency.currency_name_short"})
 	return rules{reads: true, list: []rule{
 		{http.MethodPost, "/v3/sms/send", texts},
 		{http.MethodPost, "/v3/sms/price", price.Free},

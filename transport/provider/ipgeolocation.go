@@ -22,7 +22,7 @@ func IPGeolocation(perCredit budget.Amount) transport.Provider {
 		Name:    "ipgeolocation",
 		Match:   []string{"api.ipgeolocation.io"},
 		Dialect: dialect.For("ipgeolocation"),
-		Price:   price.Told(price.Per(perCredit, credits), price.Tells{Header: "X-Credits-Charged", PerCredit: perCredit}),
+		Price:   price.FromAnswer(price.Per(perCredit, credits), price.AnswerCost{Header: "X-Credits-Charged", PerCredit: perCredit}),
 	}
 }
 

@@ -31,7 +31,7 @@ func Telnyx(perPart budget.Amount) transport.Provider {
 // destination.
 func TelnyxPrice(s price.SMS) transport.Pricer {
 	s.To, s.Text, s.Other = []string{"to"}, []string{"text"}, []string{"media_urls"}
-	texts := price.Told(s, price.Tells{Amounts: "data.cost.amount", Currency: "data.cost.currency"})
+	texts := price.FromAnswer(s, price.AnswerCost{Amounts: "data.cost.amount", Currency: "data.cost.currency"})
 	return rules{reads: true, list: []rule{
 		{http.MethodPost, "/v2/messages", texts},
 		{http.MethodPost, "/v2/messages/long_code", texts},

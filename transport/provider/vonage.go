@@ -34,7 +34,7 @@ func VonageSMS(perPart budget.Amount) transport.Provider {
 func VonagePrice(s price.SMS) transport.Pricer {
 	s.Currency, s.To, s.Text, s.UCS2 = "EUR", []string{"to"}, []string{"text"}, "type=unicode"
 	s.Other = []string{"body", "udh"} // binary
-	texts := price.Told(s, price.Tells{Amounts: "messages.message-price", In: "EUR"})
+	texts := price.FromAnswer(s, price.AnswerCost{Amounts: "messages.message-price", In: "EUR"})
 	return rules{list: []rule{
 		{"", "/sms/json", texts},
 		{"", "/sms/xml", texts},

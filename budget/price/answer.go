@@ -10,8 +10,8 @@ import (
 	"github.com/outlay-go/outlay/budget"
 )
 
-// Tells says where a vendor's answer tells what it costs.
-type Tells struct {
+// AnswerCost says where a vendor's answer tells what the call cost.
+type AnswerCost struct {
 	// Amounts is the path of the amounts in the JSON of the answer: keys joined by dots,
 	// lists being passed through, as in "messages.message-price". All that are there
 	// are added up. An amount may have its currency before it: "KES 0.8000".
@@ -25,20 +25,20 @@ type Tells struct {
 }
 
 // Answered prices calls by an estimate, and learns the real cost from the answer. Make
-// one with [Told]; it must not be copied.
+// one with [FromAnswer]; it must not be copied.
 type Answered struct {
 	estimate Pricer
-	tells    Tells
+	tells    AnswerCost
 	unit     string
 	dearest  atomic.Int64 // quote so far
 }
 
-// Told holds what the estimate says, and settles at what the answer tells.
+// FromAnswer holds what the estimate says, and settles at what the answer tells.
 //
 // The answer is not believed, and the cost stays unknown, if the amount is missing,
 // malformed or negative, in another currency than the estimate, or more than a
 // hundred times the dearest quote so far, as an amount in another unit would be.
-func Told(estimate Pricer, tells Tells) *Answered {
+func FromAnswer(estimate Pricer, tells AnswerCost) *Answered {
 	a := &Answered{estimate: estimate, tells: tells, unit: unitOr("")}
 	if u, ok := estimate.(interface{ Unit() string }); ok {
 		a.unit = u.Unit()
@@ -99,7 +99,7 @@ func (a *Answered) believes(sum budget.Amount) bool {
 
 // telling is what an answer told so far.
 type telling struct {
-	tells    *Tells
+	tells    *AnswerCost
 	sum      budget.Amount
 	currency string
 	found    int

@@ -12,16 +12,16 @@ import (
 
 // Where vendors tell what an answer cost.
 var (
-	vonage    = price.Tells{Amounts: "messages.message-price", In: "EUR"}
-	clickSend = price.Tells{Amounts: "data.total_price", Currency: "data._currency.currency_name_short"}
-	africa    = price.Tells{Amounts: "SMSMessageData.Recipients.cost"}
-	telnyx    = price.Tells{Amounts: "data.cost.amount", Currency: "data.cost.currency"}
+	vonage    = price.AnswerCost{Amounts: "messages.message-price", In: "EUR"}
+	clickSend = price.AnswerCost{Amounts: "data.total_price", Currency: "data._currency.currency_name_short"}
+	africa    = price.AnswerCost{Amounts: "SMSMessageData.Recipients.cost"}
+	telnyx    = price.AnswerCost{Amounts: "data.cost.amount", Currency: "data.cost.currency"}
 )
 
 func TestPricesThatAnswersTell(t *testing.T) {
 	tests := []struct {
 		name, unit string
-		tells      price.Tells
+		tells      price.AnswerCost
 		body, cost string
 	}{
 		{"vonage, three parts", "EUR", vonage, `{"message-count":"3","messages":[{"status":"0","message-price":"0.03330000"},{"status":"0","message-price":"0.03330000"},{"status":"0","message-price":"0.03330000"}]}`, "0.0999"},
@@ -34,7 +34,7 @@ func TestPricesThatAnswersTell(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := price.Told(price.PerCall(5*cent).In(tt.unit), tt.tells)
+			p := price.FromAnswer(price.PerCall(5*cent).In(tt.unit), tt.tells)
 			q, err := p.Quote(get(t, "https://api.example/"))
 			require.NoError(t, err)
 			require.Equal(t, 5*cent, q.Amount, "the hold is the estimate")
@@ -51,7 +51,7 @@ func TestPricesThatAnswersTell(t *testing.T) {
 func TestAnswersThatAreNotBelieved(t *testing.T) {
 	tests := []struct {
 		name  string
-		tells price.Tells
+		tells price.AnswerCost
 		body  string
 	}{
 		{"no price", telnyx, `{"data":{"parts":2}}`},
@@ -72,7 +72,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := price.Told(price.PerCall(5*cent), tt.tells)
+			p := price.FromAnswer(price.PerCall(5*cent), tt.tells)
 			_, err := p.Quote(get(t, "https://api.example/"))
 			require.NoError(t, err)
 			_, known := meter(p, tt.body, 1000)
@@ -82,7 +82,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 }
 
 func TestCreditsInAHeader(t *testing.T) {
-	p := price.Told(price.PerCall(cent), price.Tells{Header: "X-Credits-Charged", PerCredit: cent / 10})
+	p := price.FromAnswer(price.PerCall(cent), price.AnswerCost{Header: "X-Credits-Charged", PerCredit: cent / 10})
 	_, err := p.Quote(get(t, "https://api.example/"))
 	require.NoError(t, err)
 	for value, want := range map[string]string{"4": "0.004", "0": "0", "1.5": "0.0015", "1000": "1"} {
@@ -97,9 +97,9 @@ func TestCreditsInAHeader(t *testing.T) {
 }
 
 func TestToldWithoutEstimate(t *testing.T) {
-	_, err := price.Told(nil, vonage).Quote(get(t, "https://api.example/"))
+	_, err := price.FromAnswer(nil, vonage).Quote(get(t, "https://api.example/"))
 	require.ErrorContains(t, err, "no price for this call")
-	p := price.Told(price.Free, telnyx)
+	p := price.FromAnswer(price.Free, telnyx)
 	require.Equal(t, "USD", p.Unit())
 	a, known := meter(p, `{"data":{"cost":{"amount":"0.0080","currency":"USD"}}}`, 10)
 	require.True(t, known, "with free estimates there is nothing to compare with")
@@ -107,7 +107,7 @@ func TestToldWithoutEstimate(t *testing.T) {
 }
 
 func TestToldIsSafeForConcurrentUse(t *testing.T) {
-	p := price.Told(price.Per(cent, func(r *http.Request) (int64, error) { return int64(len(r.URL.RawQuery)), nil }), telnyx)
+	p := price.FromAnswer(price.Per(cent, func(r *http.Request) (int64, error) { return int64(len(r.URL.RawQuery)), nil }), telnyx)
 	done := make(chan struct{})
 	for i := range 8 {
 		go func() {
