@@ -105,6 +105,9 @@ func (l *loading) period(s *section, what string) budget.Period {
 		if err == nil && d < time.Minute {
 			err = fmt.Errorf("every: rolling %s is shorter than a minute: that is a rate", show(length))
 		}
+		if err == nil && d > 366*24*time.Hour {
+			err = fmt.Errorf("every: rolling %s is longer than a year: write rolling 8784h at most, or month", show(length))
+		}
 		if err != nil {
 			l.errorf(at, "%s: %s", what, err)
 			return budget.Day
@@ -143,8 +146,8 @@ func (l *loading) period(s *section, what string) budget.Period {
 func (l *loading) kept(s *section, what string, b budget.Budget) budget.Amount {
 	sub := s.sub("keep")
 	percent, at := field(sub, "critical", parsePercent)
-	if percent > 100 {
-		l.errorf(at, "%s: more than everything cannot be kept", what)
+	if percent >= 100 {
+		l.errorf(at, "%s: with everything kept for critical calls no other call is ever paid for: write less than 100%%", what)
 	}
 	if !sub.empty && !sub.has("critical") {
 		l.errorf(sub.at, "%s: keep says what for: write keep: {critical: 20%%}", what)

@@ -144,7 +144,10 @@ func (l *loading) wayIn(p *loadedProvider) {
 		l.errorf(p.named, "%s has %s: write upstream: https://api.example.com", p.Name, what)
 	}
 	if p.has("routes") {
-		p.Routes = fields(p.section, "routes", parseRoute)
+		p.Routes = l.routes(p.values("routes"))
+		if n := p.node.find("routes"); n.form == list && len(n.items) == 0 {
+			l.errorf(n.place, "routes is empty, which would allow all paths: leave it out for that, or write patterns such as \"POST /v1/messages\"; frozen: true refuses everything")
+		}
 	} else {
 		p.get("routes")
 	}

@@ -13,6 +13,26 @@ import (
 
 func textError(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
+// routes reads patterns that do not contradict each other.
+func (l *loading) routes(nodes []*node) (all []string) {
+	mux := http.NewServeMux()
+	for _, n := range nodes {
+		if !l.isScalar(n, "routes") {
+			continue
+		}
+		route, err := parseRoute("route", n.text)
+		switch {
+		case err != nil:
+			l.errorf(n.place, "%s", err)
+		case register(mux, route) != nil:
+			l.errorf(n.place, "route %s is there already, or overlaps another one so that neither is the narrower: remove one", show(route))
+		default:
+			all = append(all, route)
+		}
+	}
+	return all
+}
+
 // scopes reads the parts of a provider that have limits of their own. Those of the preset
 // that are not named stay, and stand last: a throttle that names no scope concerns the last.
 func (l *loading) scopes(p *loadedProvider) {
@@ -27,7 +47,9 @@ func (l *loading) scopes(p *loadedProvider) {
 	var own []transport.Scope
 	for _, item := range n.items {
 		s := l.section(item, p.of("scopes"), item.place)
-		if scope, ok := l.scope(s, p); ok {
+		if scope, ok := l.scope(s, p); ok && slices.ContainsFunc(own, func(o transport.Scope) bool { return o.Name == scope.Name }) {
+			l.errorf(s.whereIs("by"), "scope %s is there twice: write all its rates in one", show(scope.Name))
+		} else if ok {
 			own = append(own, scope)
 		}
 		s.done()

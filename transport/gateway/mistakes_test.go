@@ -46,6 +46,11 @@ func TestMistakes(t *testing.T) {
 		{"limit: 5 USD", "limit: 5 calls", `outlay.yaml:9:5: api has a price and no budget: nothing limits what it spends. Write budgets: {api-day: {limit: 50 USD, every: day}} (warning)`},
 		{"{buffer: 1MiB}", "{buffer: 64MiB}", `outlay.yaml:10:20: api: body.buffer is larger than body.max (32 MiB), beyond which bodies are refused: raise max, or lower buffer (warning)`},
 		{"providers:", "buffers: 512KiB\nproviders:", `outlay.yaml:11:20: api: body.buffer is larger than buffers, the memory for all bodies: a body of that size is answered with 503 (warning)`},
+		{"every: day", "every: rolling 9000h", `outlay.yaml:11:42: budget day: every: rolling "9000h" is longer than a year: write rolling 8784h at most, or month`},
+		{"every: day", "every: day, keep: {critical: 100%}", `outlay.yaml:11:64: budget day: with everything kept for critical calls no other call is ever paid for: write less than 100%`},
+		{"body: {buffer: 1MiB}", "scopes: [{by: caller, max: 1}, {by: caller, max: 2}]", `outlay.yaml:10:41: scope "caller" is there twice: write all its rates in one`},
+		{"body: {buffer: 1MiB}", `routes: ["GET /x", "GET /x"]`, `outlay.yaml:10:24: route "GET /x" is there already, or overlaps another one so that neither is the narrower: remove one`},
+		{"body: {buffer: 1MiB}", "routes: []", `outlay.yaml:10:13: routes is empty, which would allow all paths: leave it out for that, or write patterns such as "POST /v1/messages"; frozen: true refuses everything`},
 	} {
 		f, problems := told(t, replaceOnce(t, plain, c.old, c.new))
 		if c.want == "" {

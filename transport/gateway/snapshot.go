@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -300,12 +301,15 @@ type allowed struct{}
 
 func (allowed) ServeHTTP(http.ResponseWriter, *http.Request) {}
 
+// registered is where our own source calls the mux.
+var registered = regexp.MustCompile(` \(registered at [^)]*\)`)
+
 // register turns the panic by which the mux refuses a pattern into an error.
 func register(mux *http.ServeMux, pattern string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			text, _, _ := strings.Cut(fmt.Sprint(r), "\n")
-			err = errors.New(text)
+			err = errors.New(registered.ReplaceAllString(text, ""))
 		}
 	}()
 	mux.Handle(pattern, allowed{})
