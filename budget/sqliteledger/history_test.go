@@ -25,8 +25,17 @@ func historyOf(t testing.TB, l *Ledger, at time.Time, b budget.Budget) budget.Hi
 	return all[0]
 }
 
-// A file of the first version gains what the second has, and keeps its books.
+// A file of an older version gains what this one has, and keeps its books.
 func TestAnOlderFileIsBroughtUpToDate(t *testing.T) {
+	for name, undo := range map[string]string{
+		"the first":  "DROP INDEX people; ALTER TABLE entry DROP COLUMN was; PRAGMA user_version=1",
+		"the second": "DROP INDEX people; CREATE INDEX people ON entry(id) WHERE kind IN ('limit','freeze'); PRAGMA user_version=2",
+	} {
+		t.Run(name, func(t *testing.T) { bringUpToDate(t, undo) })
+	}
+}
+
+func bringUpToDate(t *testing.T, undo string) {
 	path := filepath.Join(t.TempDir(), "spend.db")
 	day := budget.PerDay(10 * budget.Unit)
 	day.Name = "day"
@@ -37,7 +46,7 @@ func TestAnOlderFileIsBroughtUpToDate(t *testing.T) {
 
 	c, err := sqlite3.Open(path)
 	require.NoError(t, err)
-	require.NoError(t, c.Exec("DROP INDEX people; ALTER TABLE entry DROP COLUMN was; PRAGMA user_version=1"))
+	require.NoError(t, c.Exec(undo))
 	require.NoError(t, c.Close())
 
 	l = open(t, path)
@@ -137,7 +146,25 @@ func TestAuditAndHistoryOfALargeLedger(t *testing.T) {
 	plan := ""
 	require.NoError(t, l.view(t.Context(), func(b *books) {
 		b.query(func(s *sqlite3.Stmt) { plan += s.ColumnText(3) + "\n" },
-			"EXPLAIN QUERY PLAN SELECT id FROM entry e WHERE e.id>? AND e."+byPeople+" ORDER BY e.id DESC LIMIT 20", 0)
+			"EXPLAIN QUERY PLAN SELECT id FROM entry e WHERE e.id>? AND "+byPeople+" ORDER BY e.id DESC LIMIT 20", 0)
 	}))
 	require.Contains(t, plan, "people")
+}
+
+// What is written for each call opens no table of its own.
+func TestCallsWriteWithoutTemporaryTables(t *testing.T) {
+	l := open(t, filepath.Join(t.TempDir(), "spend.db"))
+	for _, sql := range []string{
+		"INSERT INTO entry(id, at, kind, budget, win, provider, boot, seq, held) VALUES(?,?,?,?,?,?,?,?,?)",
+		"INSERT INTO hold(boot, seq, owner, provider, flags, at, first, legs, state) VALUES(?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+		"UPDATE hold SET state=?, said=?, amount=?, ended=?, ref=? WHERE boot=? AND seq=? AND state=?",
+		"UPDATE win SET settled=?, presumed=? WHERE id=?",
+	} {
+		var codes []string
+		require.NoError(t, l.view(t.Context(), func(b *books) {
+			b.query(func(s *sqlite3.Stmt) { codes = append(codes, s.ColumnText(1)) }, "EXPLAIN "+sql)
+		}))
+		require.Contains(t, codes, "OpenWrite")
+		require.NotContains(t, codes, "OpenEphemeral", sql)
+	}
 }

@@ -7,7 +7,7 @@ const applicationID = 0x6f75746c
 
 // migrations[i] takes a file from schema version i to i+1. They are only ever appended
 // to.
-var migrations = [...]string{schema1 + views1, audit2}
+var migrations = [...]string{schema1 + views1, audit2, audit3}
 
 // schema1 has amounts in 10^-9 of the budget's unit and instants in milliseconds since
 // 1970.

@@ -3,8 +3,16 @@
 -- amount = hi * 10^9 + lo and 0 <= lo < 10^9.
 local BASE = 1000000000
 
+-- Most amounts are whole in a double.
+local SHORT, FEW = 15, 1000000
+
 local function num(s)
   if not s or s == '' then return {0, 0} end
+  if #s <= SHORT then
+    local n = s + 0
+    local hi = math.floor(n / BASE)
+    return {hi, n - hi * BASE}
+  end
   local sign, digits = string.match(s, '^(%-?)(%d+)$')
   local hi, lo = 0, tonumber(string.sub(digits, -9))
   if #digits > 9 then hi = tonumber(string.sub(digits, 1, -10)) end
@@ -15,11 +23,11 @@ end
 
 local function str(a)
   local hi, lo, sign = a[1], a[2], ''
+  if hi > -FEW and hi < FEW then return string.format('%.0f', hi * BASE + lo) end
   if hi < 0 then
     sign, hi = '-', -hi
     if lo > 0 then hi, lo = hi - 1, BASE - lo end
   end
-  if hi == 0 then return sign .. string.format('%.0f', lo) end
   return sign .. string.format('%.0f%09.0f', hi, lo)
 end
 
