@@ -38,7 +38,7 @@ func open1(t testing.TB, client redis.UniversalClient, o Options) *Ledger {
 		o.Learn = -1
 	}
 	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Second // the machine may be busy, and no test waits for it
+		o.Timeout = 30 * time.Second // the machine or its disk may be busy, and no test waits for it
 	}
 	l, err := New(client, o)
 	require.NoError(t, err)

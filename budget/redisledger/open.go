@@ -103,7 +103,7 @@ type generation struct {
 const (
 	ownerAlive = 15 * time.Second // without a sign of life an instance is dead after this
 	beatEvery  = 2 * time.Second
-	startBound = 5 * time.Second // of all that New does
+	startBound = 5 * time.Second // of all that New does, unless one command may take longer
 )
 
 // New opens the ledger that the options name. It fails with an error that says what to
@@ -129,7 +129,7 @@ func New(client redis.UniversalClient, o Options) (*Ledger, error) {
 		doubts: map[budget.HoldID]*late{}, allowed: map[string]*allowance{},
 	}
 	l.id = strconv.FormatUint(l.boot, 16)
-	ctx, cancel := context.WithTimeout(context.Background(), startBound)
+	ctx, cancel := context.WithTimeout(context.Background(), max(startBound, o.Timeout))
 	defer cancel()
 	if err := l.start(ctx); err != nil {
 		return nil, fmt.Errorf("redisledger: %w", err)

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t testing.TB, client redis.UniversalClient) *Limiter {
 	t.Helper()
-	l, err := New(client, Options{Timeout: 5 * time.Second}) // the machine may be busy
+	l, err := New(client, Options{Timeout: 30 * time.Second}) // the machine or its disk may be busy
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	return l

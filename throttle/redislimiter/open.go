@@ -91,7 +91,7 @@ func New(client redis.UniversalClient, o Options) (*Limiter, error) {
 		id: rand.Text()[:12], sets: map[string]*set{}, scopes: map[string]*scope{}, turns: map[uint64]*taken{},
 		changed: make(chan struct{}), done: make(chan struct{}),
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*startBound)
+	ctx, cancel := context.WithTimeout(context.Background(), max(5*startBound, o.Timeout))
 	defer cancel()
 	if err := l.inspect(ctx); err != nil {
 		return nil, fmt.Errorf("redislimiter: %w", err)

@@ -20,6 +20,15 @@ import (
 // 64 at once. outlay's is a whole hold with its outcome; bbolt's is the least that would
 // do: the record of the hold and the new sum in one transaction; fsync is a record of 128
 // bytes appended and synced, for 64 callers once for all who wait.
+//
+// What a hold costs, by the profile (go1.26.8, one core): for one caller the sync of the
+// commit is half of the processor's time and nearly all of the waiting, writing the log
+// before it a tenth, and the statements of hold and outcome a quarter; one commit covers
+// both, since the outcome rides on the next hold's. For 64 callers it is the statements:
+// the outcome's row and totals, a third of all; the hold's, a third; and the commit, a
+// seventh. Each of them is a prepared statement on a row that is found by its key, run by
+// an SQLite that was compiled to Go: less is only to be had by keeping no line of what
+// happened.
 func BenchmarkDurable(b *testing.B) {
 	for _, c := range []struct {
 		name string

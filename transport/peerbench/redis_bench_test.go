@@ -163,6 +163,14 @@ func roundTrip(b *testing.B) {
 
 // BenchmarkRedis sets turns through Redis beside those of redis_rate, and shows what a
 // hold and its outcome cost while few or many holds are open.
+//
+// What a hold and its outcome through Redis cost, by the profiles (Redis 7.0.15, one core):
+// five parts of six are the server's, for two scripts with 13 and 10 commands on what must
+// not be decided apart (generation, owner, hold, what is frozen, account, windows), each
+// O(1), of which the interpreter takes four fifths; the client's write and read of 1.5 KiB
+// are the system's; and of the 170 allocations a third is go-redis' copy of the arguments,
+// which it takes as an any each, and 40 % are the arguments. The outcome waits for no round
+// trip of its own.
 func BenchmarkRedis(b *testing.B) {
 	b.Run("floor", roundTrip)
 	b.Run("outlay_single", func(b *testing.B) { repeat(b, outlayTurn(b, startRedis(b), turns(50))) })
