@@ -367,35 +367,3 @@ func (l *loading) behaviour(p *loadedProvider) {
 		p.Price = price.Free
 	}
 }
-
-// parsePath reads the first segment below which a provider is found.
-func parsePath(what, text string) (string, error) {
-	segment := strings.Trim(text, "/")
-	if !strings.HasPrefix(text, "/") || strings.Contains(segment, "/") || segment == "" || strings.Trim(segment, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") != "" || strings.Trim(segment, ".") == "" {
-		return "", textError("%s %s must be one segment of letters, digits, _, . and -, such as /twilio", what, show(text))
-	}
-	return segment, nil
-}
-
-// parseRoute reads a pattern of a route.
-func parseRoute(what, text string) (string, error) {
-	if err := addPattern(http.NewServeMux(), text); err != nil {
-		return "", textError("%s %s: %s", what, show(text), err)
-	}
-	return text, nil
-}
-
-// parseHost reads a name under which programs call.
-func parseHost(what, text string) (string, error) {
-	if !parseHostOnly(text) {
-		return "", textError("%s %s is no host name: write it without scheme, port and path, such as gateway.internal", what, show(text))
-	}
-	return strings.ToLower(text), nil
-}
-
-func parseHostOnly(text string) bool {
-	if _, err := netip.ParseAddr(text); err == nil {
-		return true
-	}
-	return text != "" && len(text) <= 253 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && strings.Trim(text, ".-") == text
-}
