@@ -83,3 +83,8 @@ func TestRefusalsExplainThemselves(t *testing.T) {
 	}
 	require.Equal(t, []string{"presumed", "settled", "voided", "corrected", "held"}, names)
 }
+
+func TestRefusalOfWhatNeverPassesSaysSo(t *testing.T) {
+	e := &budget.ExceededError{Provider: "sms", Budget: "day", Unit: "USD", Need: 2 * budget.Unit, Limit: budget.Unit, Reason: budget.ReasonExhausted}
+	require.EqualError(t, e, "sms: budget day: 0 of 1 USD used, call needs 2 (more than the limit: it never passes)")
+}

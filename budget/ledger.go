@@ -258,10 +258,12 @@ type ExceededError struct {
 // Error reads like "twilio-sms: budget sms-day: 49.99 of 50 USD used, call needs 0.02".
 func (e *ExceededError) Error() string {
 	s := fmt.Sprintf("%s: budget %s: %v of %v %s used, call needs %v", e.Provider, e.Budget, e.Used, e.Limit, e.Unit, e.Need)
-	switch e.Reason {
-	case ReasonBusy:
+	switch {
+	case e.Need > e.Limit:
+		s += " (more than the limit: it never passes)"
+	case e.Reason == ReasonBusy:
 		s += " (calls in flight hold the rest)"
-	case ReasonFloor:
+	case e.Reason == ReasonFloor:
 		s += " (the rest is kept for critical calls)"
 	}
 	return s

@@ -245,7 +245,10 @@ type WaitError struct {
 
 // Error names the provider, the reason and the instant.
 func (e *WaitError) Error() string {
-	if e.RetryAt.IsZero() {
+	switch {
+	case e.Reason == ReasonSlots:
+		return e.Provider + ": no turn (slots): as many calls are in flight as may be; one ends when its response body is closed"
+	case e.RetryAt.IsZero():
 		return fmt.Sprintf("%s: no turn (%s)", e.Provider, e.Reason)
 	}
 	return fmt.Sprintf("%s: no turn before %s (%s)", e.Provider, e.RetryAt.UTC().Format(time.RFC3339Nano), e.Reason)

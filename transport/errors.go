@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -128,12 +129,18 @@ type CallError struct {
 	Err error
 }
 
-// Error begins with the provider and keeps the cause's own text.
+// Error begins with the provider, keeps the cause's own text, and says whether the call
+// may have been billed.
 func (e *CallError) Error() string {
+	s := e.Provider + ": "
 	if e.Status != 0 {
-		return fmt.Sprintf("%s: after status %d: %v", e.Provider, e.Status, e.Err)
+		s += fmt.Sprintf("after status %d: ", e.Status)
 	}
-	return e.Provider + ": " + e.Err.Error()
+	s += e.Err.Error()
+	if e.OutcomeUnknown {
+		s += " (it may have been done and billed)"
+	}
+	return s
 }
 
 // Unwrap returns the cause.
@@ -169,9 +176,15 @@ func NotSent(err error) bool {
 
 // OutcomeUnknown reports whether an attempt of the call may have been billed although
 // no answer says so. Its hold is presumed spent.
+//
+// The Timeout of an [net/http.Client] replaces our error by its own, which tells nothing of
+// what was sent; such an error counts as unknown. A deadline of the context tells.
 func OutcomeUnknown(err error) bool {
-	e, ok := errors.AsType[*CallError](err)
-	return ok && e.OutcomeUnknown
+	if e, ok := errors.AsType[*CallError](err); ok {
+		return e.OutcomeUnknown
+	}
+	e, ok := errors.AsType[*url.Error](err)
+	return ok && e.Timeout() && ReasonOf(err) == ""
 }
 
 // RetryAt returns when a refused call could pass, if that is known.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -195,12 +196,22 @@ func parsePattern(s string) (p pattern, err error) {
 		return p, errors.New("write a host after the wildcard, as in *.example.com")
 	case p.host == "":
 		return p, errors.New("a host is required, as in api.example.com or api.example.com/v1/")
-	case strings.ContainsAny(p.host, "*{} \t?#@"):
+	case strings.ContainsRune(p.host, '*'):
 		return p, fmt.Errorf("host %q: only a leading *. is understood", p.host)
+	case strings.ContainsFunc(p.host, notOfHosts):
+		return p, fmt.Errorf("%q is no host", p.host)
+	case p.method != strings.ToUpper(p.method):
+		return p, fmt.Errorf("method %q is never sent; write %s", p.method, strings.ToUpper(p.method))
 	case path.Clean(p.path) != strings.TrimSuffix(p.path, "/") && p.path != "/":
 		return p, fmt.Errorf("path %q is never matched: requests are matched by their cleaned path", p.path)
 	}
 	return p, nil
+}
+
+// notOfHosts reports what no host name has: a pattern with it would match nothing, and
+// calls to the host that was meant would pass uncounted.
+func notOfHosts(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune(".-_:", r)
 }
 
 // muxPattern is how the pattern is written for the mux of its host.
@@ -255,6 +266,29 @@ func (r *routes) add(p *provider, s string) error {
 	}
 	h.owners[mp] = p
 	return nil
+}
+
+// near names the providers of which some pattern names the host of a request.
+func (r *routes) near(req *http.Request) []string {
+	host, err := normalHost(req.URL.Host)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	add := func(h *hostRoutes) {
+		if h != nil {
+			for _, p := range h.owners {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	add(r.hosts[host])
+	for rest, found := host, true; found; {
+		_, rest, found = strings.Cut(rest, ".")
+		add(r.wildcards[rest])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // register turns the panic by which the mux refuses a pattern into an error.

@@ -48,7 +48,7 @@ func TestBodiesThatEndEarlyMixNothingUp(t *testing.T) {
 	ledger := new(budget.Memory)
 	rt, err := transport.New(transport.Config{Base: named{}, Ledger: ledger, Providers: []transport.Provider{{
 		Name: "api", Match: []string{"api.example.com"}, MaxInFlight: 100,
-		Price: watching{price.PerCall(2), t}, Budgets: []budget.Budget{budget.PerDay(budget.Unit)},
+		Price: watching{price.PerCall(2000), t}, Budgets: []budget.Budget{budget.PerDay(budget.Unit)},
 	}}})
 	require.NoError(t, err)
 	const callers, calls = 8, 200

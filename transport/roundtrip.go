@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -279,11 +280,16 @@ func (s *setup) refuses(named bool, cause error) bool {
 	return cause != nil || s.unmatched == RefuseAll || s.unmatched == PassUnknownHosts && named
 }
 
-func unmatchedError(cause error) error {
-	if cause == nil {
-		return ErrUnmatched
+// unmatchedError says what is nearest to the request, which itself stays out of errors.
+func (s *setup) unmatchedError(req *http.Request, cause error) error {
+	if cause != nil {
+		return fmt.Errorf("%w: %w", ErrUnmatched, cause)
 	}
-	return fmt.Errorf("%w: %w", ErrUnmatched, cause)
+	near := s.routes.near(req)
+	if len(near) == 0 {
+		return fmt.Errorf("%w: nobody's Match names its host", ErrUnmatched)
+	}
+	return fmt.Errorf("%w: Match of %s names its host, but not this method and path", ErrUnmatched, strings.Join(near, ", "))
 }
 
 // unmatched treats a request that belongs to no provider.
@@ -295,7 +301,7 @@ func (t *Transport) unmatched(set *setup, req *http.Request, named bool, cause e
 		}
 		e.Outcome, e.Reason = "refused", ReasonUnmatched
 		t.emit(req.Context(), e)
-		return nil, unmatchedError(cause)
+		return nil, set.unmatchedError(req, cause)
 	}
 	resp, err := t.base.RoundTrip(req)
 	if t.onEvent != nil {

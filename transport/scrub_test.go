@@ -35,7 +35,7 @@ func TestThePasswordOfAStoreIsNotInOurErrors(t *testing.T) {
 		for _, cause := range []error{budget.ErrUnavailable, throttle.ErrUnavailable} {
 			store := &away{err: fmt.Errorf("%w: dial %q: refused", cause, secret)}
 			c := transport.Config{Providers: []transport.Provider{{
-				Name: "api", Match: []string{"api.example.com"}, Price: price.PerCall(1), Budgets: []budget.Budget{budget.PerDay(budget.Unit)},
+				Name: "api", Match: []string{"api.example.com"}, Price: price.PerCall(1000), Budgets: []budget.Budget{budget.PerDay(budget.Unit)},
 			}}}
 			if cause == budget.ErrUnavailable {
 				c.Ledger = store

@@ -164,7 +164,7 @@ func (t *Transport) Plan(req *http.Request) (PlanInfo, error) {
 	p, named, err := set.routes.match(req)
 	if p == nil {
 		if set.refuses(named, err) {
-			return PlanInfo{Refusal: unmatchedError(err)}, nil
+			return PlanInfo{Refusal: set.unmatchedError(req, err)}, nil
 		}
 		return PlanInfo{}, nil
 	}

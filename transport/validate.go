@@ -296,6 +296,11 @@ func (k *checker) money(path string, c Config, p *provider) {
 		}
 		return
 	}
+	if v, ok := p.Price.(interface{ Validate() error }); ok {
+		if err := v.Validate(); err != nil {
+			k.addf(path+".Price", "%v", err)
+		}
+	}
 	u, ok := p.Price.(interface{ Unit() string })
 	if !ok {
 		return

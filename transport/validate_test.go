@@ -35,6 +35,9 @@ func TestNewNamesEveryWrongField(t *testing.T) {
 		{"pattern without host", func(_ *transport.Config, p *transport.Provider) { p.Match = []string{"x.example", "/v1/"} }, []string{"Providers[0].Match[1]"}},
 		{"wildcard inside", func(_ *transport.Config, p *transport.Provider) { p.Match = []string{"api.*.com"} }, []string{"Providers[0].Match[0]"}},
 		{"host not ASCII", func(_ *transport.Config, p *transport.Provider) { p.Match = []string{"bücher.example"} }, []string{"Providers[0].Match[0]"}},
+		{"comma in a host", func(_ *transport.Config, p *transport.Provider) { p.Match = []string{"api.twilio,com"} }, []string{"Providers[0].Match[0]"}},
+		{"space in a host", func(_ *transport.Config, p *transport.Provider) { p.Match = []string{"POST  x.example y.example/z"} }, []string{"Providers[0].Match[0]"}},
+		{"method in small letters", func(_ *transport.Config, p *transport.Provider) { p.Match = []string{"post x.example"} }, []string{"Providers[0].Match[0]"}},
 		{"unreachable pattern", func(_ *transport.Config, p *transport.Provider) { p.Match = []string{"x.example/a//b"} }, []string{"Providers[0].Match[0]"}},
 		{"bad wildcard", func(_ *transport.Config, p *transport.Provider) { p.Match = []string{"x.example/{a"} }, []string{"Providers[0].Match[0]"}},
 		{"overlapping patterns", func(_ *transport.Config, p *transport.Provider) {
@@ -63,6 +66,12 @@ func TestNewNamesEveryWrongField(t *testing.T) {
 		{"two budgets of one name", func(_ *transport.Config, p *transport.Provider) { p.Budgets = []budget.Budget{day, day} }, []string{"Providers[0].Budgets[1].Name"}},
 		{"no ledger", func(c *transport.Config, _ *transport.Provider) { c.Ledger = nil }, []string{"Ledger"}},
 		{"no price", func(_ *transport.Config, p *transport.Provider) { p.Price = nil }, []string{"Providers[0].Price"}},
+		{"price without its unit", func(_ *transport.Config, p *transport.Provider) { p.Price = price.PerCall(1) }, []string{"Providers[0].Price"}},
+		{"assumed price without its unit", func(_ *transport.Config, p *transport.Provider) { p.Price = price.Assume(50) }, []string{"Providers[0].Price"}},
+		{"price below zero", func(_ *transport.Config, p *transport.Provider) { p.Price = price.PerCall(-budget.Unit) }, []string{"Providers[0].Price"}},
+		{"segment without its unit", func(_ *transport.Config, p *transport.Provider) {
+			p.Price = price.SMS{Segment: budget.Unit, Prefixes: map[string]budget.Amount{"+1": 2}}
+		}, []string{"Providers[0].Price"}},
 		{"other currency", func(_ *transport.Config, p *transport.Provider) { p.Budgets = []budget.Budget{euro} }, []string{"Providers[0].Price"}},
 		{"one name, two budgets", func(c *transport.Config, p *transport.Provider) {
 			p.Budgets = []budget.Budget{here}

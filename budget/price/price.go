@@ -65,6 +65,24 @@ func (f Fixed) Quote(*http.Request) (budget.Quote, error) {
 	return budget.Quote{Amount: f.amount, Unit: f.Unit(), Units: 1, Assumed: f.assumed}, nil
 }
 
+// Validate returns an error for a price that nobody means: below zero, or so far below
+// what any vendor charges that a [budget.Unit] was forgotten, which would let money out
+// uncounted.
+func (f Fixed) Validate() error { return plausible(f.amount, f.Unit()) }
+
+// leastPrice is less than any vendor charges for a call: a ten-millionth.
+const leastPrice budget.Amount = 100
+
+func plausible(a budget.Amount, unit string) error {
+	switch {
+	case a < 0:
+		return fmt.Errorf("%v %s is negative", a, unit)
+	case 0 < a && a < leastPrice:
+		return fmt.Errorf("%v %s is no price; for %d %[2]s write %[3]d*budget.Unit, for less budget.MustParse", a, unit, int64(a))
+	}
+	return nil
+}
+
 // FreeOfCharge is the type of [Free].
 type FreeOfCharge uint8
 

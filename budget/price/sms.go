@@ -3,6 +3,9 @@ package price
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,6 +45,17 @@ type SMS struct {
 
 // Unit is the currency of the prices.
 func (s SMS) Unit() string { return unitOr(s.Currency) }
+
+// Validate returns an error for a price that nobody means; see [Fixed.Validate].
+func (s SMS) Validate() error {
+	errs := []error{plausible(s.Segment, s.Unit())}
+	for _, prefix := range slices.Sorted(maps.Keys(s.Prefixes)) {
+		if err := plausible(s.Prefixes[prefix], s.Unit()); err != nil {
+			errs = append(errs, fmt.Errorf("Prefixes[%q]: %w", prefix, err))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // Quote counts the segments and recipients of a message, or of several.
 func (s SMS) Quote(r *http.Request) (budget.Quote, error) {

@@ -62,7 +62,7 @@ func FuzzMatcher(f *testing.F) {
 		}
 	})
 	priced := keyed(f, v.URL, gateway.Slot{In: gateway.InBearer})
-	priced.Price = price.PerCall(1)
+	priced.Price = price.PerCall(1000)
 	priced.Budgets = []budget.Budget{budget.PerDay(1_000_000 * budget.Unit)}
 	priced.Retry.Attempts = 1
 	priced.Timeouts.BodyRead = 100 * time.Millisecond

@@ -181,7 +181,7 @@ var refusalCases = []refusalCase{
 	{
 		name: "body too large to be priced", edit: func(p *gateway.Provider) {
 			withBudget(cent, nil)(p)
-			p.Price = price.SMS{Segment: 1}
+			p.Price = price.SMS{Segment: 1000}
 			p.Body.Buffer = 10
 		},
 		body: "a=12345678901", status: 413, reason: "body_too_large", proxy: "http_request_denied",

@@ -347,7 +347,7 @@ func large(t testing.TB, budgets, scopes int) *world {
 		c.Providers = nil
 		for i := range 10 {
 			p := transport.Provider{
-				Name: fmt.Sprint("api", i), Match: []string{fmt.Sprintf("api%d.example.com", i)}, Price: price.PerCall(1),
+				Name: fmt.Sprint("api", i), Match: []string{fmt.Sprintf("api%d.example.com", i)}, Price: price.PerCall(1000),
 				Scopes: []transport.Scope{{Name: "to", Key: func(r *http.Request) string { return r.Header.Get("To") }, Rates: []throttle.Rate{throttle.PerSecond(1000)}}},
 			}
 			for j := range budgets / 10 {
