@@ -18,23 +18,23 @@ const (
 // packages of this module by their folder, and foreign modules. Who imports only
 // transport compiles no adapter, and the parts can be understood one by one.
 var edges = map[string][]string{
-	"throttle":                {"golang.org/x/time"},
-	"throttle/redislimiter":   {"throttle", "internal/redisstore", goRedis},
-	"throttle/limitertest":    {"throttle", testify},
-	"budget":                  {},
-	"budget/price":            {"budget"},
-	"budget/sqliteledger":     {"budget", sqlite},
-	"budget/redisledger":      {"budget", "internal/redisstore", goRedis},
-	"budget/ledgertest":       {"budget", testify},
-	"internal/redisstore":     {goRedis},
-	"internal/redistest":      {"internal/redisstore", goRedis, testify},
-	"transport":               {"budget", "throttle", "transport/dialect", "github.com/cenkalti/backoff/v4"},
-	"transport/dialect":       {},
-	"transport/provider":      {"budget", "budget/price", "throttle", "transport", "transport/dialect"},
-	"transport/vendortest":    {"budget"}, // it is the oracle, and counts for itself
-	"transport/statuspage":    {"budget", "transport"},
-	"transport/promtransport": {"budget", "throttle", "transport", "github.com/prometheus/client_golang"},
-	"transport/oteltransport": {"budget", "transport", "go.opentelemetry.io/otel"},
+	"throttle":                         {"golang.org/x/time"},
+	"throttle/redislimiter":            {"throttle", "throttle/redislimiter/redisstore", goRedis},
+	"throttle/limitertest":             {"throttle", testify},
+	"budget":                           {},
+	"budget/price":                     {"budget"},
+	"budget/sqliteledger":              {"budget", sqlite},
+	"budget/redisledger":               {"budget", "throttle/redislimiter/redisstore", goRedis},
+	"budget/ledgertest":                {"budget", testify},
+	"throttle/redislimiter/redisstore": {goRedis},
+	"throttle/redislimiter/redistest":  {"throttle/redislimiter/redisstore", goRedis, testify},
+	"transport":                        {"budget", "throttle", "transport/dialect", "github.com/cenkalti/backoff/v4"},
+	"transport/dialect":                {},
+	"transport/provider":               {"budget", "budget/price", "throttle", "transport", "transport/dialect"},
+	"transport/vendortest":             {"budget"}, // it is the oracle, and counts for itself
+	"transport/statuspage":             {"budget", "transport"},
+	"transport/promtransport":          {"budget", "throttle", "transport", "github.com/prometheus/client_golang"},
+	"transport/oteltransport":          {"budget", "transport", "go.opentelemetry.io/otel"},
 	"transport/gateway": {
 		"budget", "budget/price", "throttle", "transport", "transport/dialect", "transport/provider", "github.com/goccy/go-yaml",
 	},
@@ -43,12 +43,12 @@ var edges = map[string][]string{
 // testEdges are further imports that the tests of a package may have.
 var testEdges = map[string][]string{
 	"throttle":                {"throttle/limitertest"},
-	"throttle/redislimiter":   {"throttle/limitertest", "internal/redistest"},
+	"throttle/redislimiter":   {"throttle/limitertest", "throttle/redislimiter/redistest"},
 	"budget":                  {"budget/ledgertest"},
 	"budget/sqliteledger":     {"budget/ledgertest"},
-	"budget/redisledger":      {"budget/ledgertest", "internal/redistest"},
+	"budget/redisledger":      {"budget/ledgertest", "throttle/redislimiter/redistest"},
 	"transport/promtransport": {"budget/price"},
-	"transport/statuspage":    {"budget/price", "throttle", "budget/redisledger", "internal/redistest"},
+	"transport/statuspage":    {"budget/price", "throttle", "budget/redisledger", "throttle/redislimiter/redistest"},
 	"transport/oteltransport": {"budget/price", "throttle"},
 	"transport/gateway":       {"budget/sqliteledger", "transport/vendortest"},
 	// The parts are tried where they are joined, and compared with a bare limiter.

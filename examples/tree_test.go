@@ -16,7 +16,7 @@ import (
 // topLevel is everything that may stand at the root.
 var topLevel = []string{
 	".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "Makefile", "README.md", "budget", "examples", "go.mod", "go.sum",
-	"internal", "throttle", "transport",
+	"throttle", "transport",
 }
 
 func TestTopLevel(t *testing.T) {

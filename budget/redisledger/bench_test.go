@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/internal/redisstore"
-	"github.com/outlay-go/outlay/internal/redistest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 // much is a budget that no benchmark exhausts.

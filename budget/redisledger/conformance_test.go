@@ -13,7 +13,7 @@ import (
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/ledgertest"
-	"github.com/outlay-go/outlay/internal/redistest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/internal/redistest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 func TestFreezeHoldsWhileAnAllowanceIsSpent(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/ledgertest"
-	"github.com/outlay-go/outlay/internal/redistest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 func FuzzHistories(f *testing.F) { ledgertest.Fuzz(f, subject(redistest.Start(f).Client(f))) }

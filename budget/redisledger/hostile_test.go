@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/internal/redistest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 // refusingServer is what a test does to a server so that it refuses to write, and how it

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/internal/redisstore"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
 )
 
 // inspect refuses servers that cannot keep the books, and notes what makes them unsafe.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/internal/redisstore"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
 )
 
 // How many outcomes go in one round trip.

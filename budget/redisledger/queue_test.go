@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/internal/redistest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 // calls is how often the server ran scripts.

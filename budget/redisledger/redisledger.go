@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/internal/redisstore"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
 )
 
 // Hold implements [budget.Ledger]. When it returns, Redis has acknowledged the hold. A

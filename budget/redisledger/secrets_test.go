@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/outlay-go/outlay/internal/redistest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 func TestNoErrorHasThePassword(t *testing.T) {

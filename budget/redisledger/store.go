@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/internal/redisstore"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
 )
 
 // store runs scripts, each for a bounded time, and knows the server's clock.

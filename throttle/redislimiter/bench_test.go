@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 var endless = throttle.Rate{N: 1_000_000, Per: time.Second, Burst: 1_000_000}

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/throttle/limitertest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/throttle/limitertest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 func TestConformanceOnACluster(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/outlay-go/outlay/internal/redistest"
 	"github.com/outlay-go/outlay/throttle"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 // What a hook that panics was told of is nobody's: neither its turn nor its slot.

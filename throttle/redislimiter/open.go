@@ -13,8 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/outlay-go/outlay/internal/redisstore"
 	"github.com/outlay-go/outlay/throttle"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
 )
 
 // Options say how a limiter uses Redis. The zero value is good.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/outlay-go/outlay/internal/redisstore"
 	"github.com/outlay-go/outlay/throttle"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
 )
 
 const (

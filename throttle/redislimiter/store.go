@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/outlay-go/outlay/internal/redisstore"
 	"github.com/outlay-go/outlay/throttle"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
 )
 
 // store runs scripts, each for a bounded time.

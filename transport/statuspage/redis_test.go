@@ -8,7 +8,7 @@ import (
 
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/redisledger"
-	"github.com/outlay-go/outlay/internal/redistest"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
 
 // A ledger in Redis tells every page its history and what people did, whoever made it.

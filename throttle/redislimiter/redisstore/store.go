@@ -1,5 +1,6 @@
 // Package redisstore sends commands to Redis, each for a bounded time, and notices when it
-// does not answer: what redislimiter and redisledger have in common.
+// does not answer: what redislimiter and redisledger have in common. It is for those two and
+// may change at any time.
 package redisstore
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/outlay-go/outlay/internal/redisstore"
+	"github.com/outlay-go/outlay/throttle/redislimiter/redisstore"
 )
 
 var errAway = errors.New("away")

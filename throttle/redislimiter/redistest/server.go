@@ -1,4 +1,4 @@
-// Package redistest starts servers for tests of what uses Redis.
+// Package redistest starts servers for tests of what uses Redis in this module.
 package redistest
 
 import (
