@@ -51,7 +51,7 @@ func (s SMS) Validate() error {
 	errs := []error{plausible(s.Segment, s.Unit())}
 	for _, prefix := range slices.Sorted(maps.Keys(s.Prefixes)) {
 		if err := plausible(s.Prefixes[prefix], s.Unit()); err != nil {
-			errs = append(errs, fmt.Errorf("Prefixes[%q]: %w", prefix, err))
+			errs = append(errs, fmt.Errorf("prefix %q: %w", prefix, err))
 		}
 	}
 	return errors.Join(errs...)
