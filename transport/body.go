@@ -140,8 +140,7 @@ func (e *bodyEnd) finish(whole bool) {
 func (e *bodyEnd) outcome(whole bool) budget.Outcome {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.meter = nil
-	e.c.lap()
+	e.c.now, e.meter = time.Now(), nil
 	if e.stop != nil {
 		e.stop()
 	}

@@ -65,8 +65,8 @@ type call struct {
 	stale       bool        // what may have taken long was done since now was read
 }
 
-// lap reads the clock. Only the steady one, which costs half of both, unless so much time
-// is gone that the wall clock may have been set.
+// lap reads the clock after what rarely takes long. Only the steady one, which costs half
+// of both, unless so much time is gone that the wall clock may have been set.
 func (c *call) lap() time.Time {
 	if d := time.Since(c.now); d < time.Second {
 		c.now = c.now.Add(d)

@@ -130,8 +130,9 @@ func (c *call) backOff(a *attempt, delay time.Duration) error {
 	case <-c.ctx.Done():
 	case <-t.C:
 	}
-	since := c.now
-	c.delayed += c.lap().Sub(since)
+	now := time.Now() // not lap: the machine may have slept
+	c.delayed += now.Sub(c.now)
+	c.now = now
 	return c.ctx.Err()
 }
 

@@ -105,8 +105,8 @@ func (c *call) wait() error {
 	})
 	c.retune()
 	if c.queuedUp || err != nil {
-		asked := c.now
-		c.turnWait = c.lap().Sub(asked)
+		now := time.Now() // not lap: the machine may have slept
+		c.turnWait, c.now = now.Sub(c.now), now
 		c.waited += c.turnWait
 	}
 	if err != nil && c.ctx.Err() != nil && errors.Is(err, throttle.ErrUnavailable) {
