@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -15,6 +16,7 @@ var histories = []namedCase{
 	{"the history of a rolling period adds up its buckets", historyRolls},
 	{"to ask for a history changes nothing", historyOfNothing},
 	{"spending is told by provider", spendingByProvider},
+	{"spending counts a call once, however it ended", spendingOfEveryEnd},
 	{"windows are listed by time", windowsListed},
 }
 
@@ -190,6 +192,53 @@ func spendingByProvider(r *rig) {
 	s := r.spending(day)["sms"]
 	require.Equal(r, []budget.Amount{2 * budget.Unit, 0, budget.Unit / 4, budget.Unit + budget.Unit/4}, []budget.Amount{s.Settled, s.Presumed, s.Up, s.Down})
 	require.Equal(r, []int{2, 0, 0}, []int{s.Calls, s.Open, s.PresumedCalls})
+}
+
+// spendingOfEveryEnd goes all ways on which a hold may end, of calls that cost something
+// and of those that cost nothing.
+func spendingOfEveryEnd(r *rig) {
+	month := r.begin(r.budget("month", budget.Month, "1000"))
+	free, paid := budget.Corrected(0, "invoice"), budget.Corrected(budget.Unit, "invoice")
+	ends := [][]budget.Outcome{
+		{budget.Settled(0)}, {budget.Settled(budget.Unit)}, {budget.Voided("not sent")},
+		{budget.Presumed(0)}, {budget.Presumed(0), budget.Settled(0)}, {budget.Presumed(0), budget.Voided("not sent")},
+	}
+	calls, want := 0, budget.Spending{}
+	for _, held := range []string{"0", "2"} {
+		for _, end := range ends {
+			for _, after := range [][]budget.Outcome{nil, {free}, {paid}, {free, paid}, {paid, free}} {
+				id := r.take(month, held)
+				calls++
+				was := budget.Outcome{State: budget.StateHeld}
+				for _, o := range slices.Concat(end, after) {
+					r.resolve(id, o)
+					if change := costs(o, held) - costs(was, held); was.State != budget.StateHeld {
+						want.Up, want.Down = want.Up+max(0, change), want.Down+max(0, -change)
+					}
+					if o.State == budget.StateVoided {
+						calls--
+					}
+					if was.State == budget.StateVoided {
+						calls++
+					}
+					was = o
+					got := r.spending(month)["sms"]
+					require.Equal(r, []any{calls, want.Up, want.Down}, []any{got.Calls, got.Up, got.Down}, "%s, %v, then %v", held, end, after)
+				}
+			}
+		}
+	}
+}
+
+// costs is what counts of a call after an outcome.
+func costs(o budget.Outcome, held string) budget.Amount {
+	switch o.State {
+	case budget.StateHeld:
+		return 0
+	case budget.StatePresumed:
+		return max(budget.MustParse(held), o.Amount)
+	}
+	return o.Amount
 }
 
 func windowsListed(r *rig) {

@@ -21,7 +21,7 @@ var _ budget.Auditor = (*Ledger)(nil)
 const byPeople = `kind<>'held' AND kind<>'settled' AND kind<>'voided' AND kind<>'presumed' AND kind<>'compacted'`
 
 // audit2 lets what people did be found among millions of entries, and keeps the limit
-// that another one replaced.
+// that another one replaced. Outcomes have there the state that another one replaced.
 const audit2 = `
 CREATE INDEX people ON entry(id) WHERE kind IN ('limit','configured','freeze','release','corrected','adjusted','noted','denied');
 ALTER TABLE entry ADD COLUMN was INTEGER;
@@ -77,7 +77,7 @@ func (b *books) audited(from int64, order string, limit int) (all []budget.Audit
 			a.From, a.To, _ = strings.Cut(a.From, "\n")
 		}
 		if kind == "corrected" || kind == "adjusted" {
-			a.To = amount(s, 11)
+			a.From, a.To = "", amount(s, 11)
 		}
 		if kind == "corrected" {
 			a.Target.Budget = "" // it concerns all budgets of the hold

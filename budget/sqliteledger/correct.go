@@ -237,7 +237,7 @@ func (b *books) correct(c *call, a budget.Amount, by budget.By) {
 			return
 		}
 		b.change(p, change)
-		b.entry(o, &holdRow{id: c.id, provider: c.providerID}, p, change, by.Who)
+		b.entry(o, c.state(), &holdRow{id: c.id, provider: c.providerID}, p, change, by.Who)
 		b.alert(p)
 	}
 }

@@ -183,19 +183,20 @@ func (b *books) readStories(wanted map[int64]*story) {
 	}
 	b.query(func(s *sqlite3.Stmt) {
 		if story := wanted[s.ColumnInt64(1)]; story != nil && s.ColumnInt64(0) > story.last {
-			story.add(instant(s, 2), s.ColumnText(3), s.ColumnInt64(4), sums{
+			kind, by := s.ColumnText(3), sums{
 				settled: budget.Amount(s.ColumnInt64(5)), presumed: budget.Amount(s.ColumnInt64(6)),
 				held: budget.Amount(s.ColumnInt64(7)), floor: budget.Amount(s.ColumnInt64(8)),
-			})
+			}
+			story.add(instant(s, 2), kind, before(s, 9, kind, by), s.ColumnInt64(4), by)
 		}
-	}, "SELECT id, win, at, kind, provider, settled, presumed, held, floor FROM entry WHERE id>? AND win IS NOT NULL ORDER BY id", from)
+	}, "SELECT id, win, at, kind, provider, settled, presumed, held, floor, was FROM entry WHERE id>? AND win IS NOT NULL ORDER BY id", from)
 	for _, s := range wanted {
 		s.last = last
 	}
 }
 
-// add counts one entry.
-func (s *story) add(at time.Time, kind string, provider int64, by sums) {
+// add counts one entry, with the state of the hold before it.
+func (s *story) add(at time.Time, kind string, was budget.State, provider int64, by sums) {
 	s.sum.settled, s.sum.presumed, s.sum.held = s.sum.settled+by.settled, s.sum.presumed+by.presumed, s.sum.held+by.held
 	s.parts.Add(s.window, at, by.settled, by.presumed)
 	p := s.by[provider]
@@ -204,24 +205,41 @@ func (s *story) add(at time.Time, kind string, provider int64, by sums) {
 		s.by[provider] = p
 	}
 	p.Settled, p.Presumed, p.Held, p.Floor = p.Settled+by.settled, p.Presumed+by.presumed, p.Held+by.held, p.Floor+by.floor
-	wasPresumed := by.presumed < 0
 	switch kind {
 	case "held":
 		p.Calls, p.Open = p.Calls+1, p.Open+1
 		return
 	case "presumed":
-		p.Open, p.PresumedCalls = p.Open-1, p.PresumedCalls+1
-		return
+		p.PresumedCalls++
 	case "voided":
 		p.Calls--
+	case "compacted":
+		return // of which calls is not known any more
 	}
-	switch {
-	case wasPresumed && kind != "adjusted":
-		p.PresumedCalls--
-	case kind == "settled" || kind == "voided":
-		p.Open--
-		return // it was in flight: no correction
+	if kind != "adjusted" { // which is of many calls
+		switch was {
+		case budget.StateHeld:
+			p.Open--
+			return // it was in flight: no correction
+		case budget.StatePresumed:
+			p.PresumedCalls--
+		case budget.StateVoided:
+			p.Calls++ // the invoice has it after all
+		}
 	}
 	change := by.settled + by.presumed
 	p.Up, p.Down = p.Up+max(0, change), p.Down+max(0, -change)
+}
+
+// before is the state that an entry tells of, or must mean: older versions wrote none.
+func before(s *sqlite3.Stmt, col int, kind string, by sums) budget.State {
+	switch {
+	case s.ColumnType(col) != sqlite3.NULL:
+		return budget.State(s.ColumnInt(col))
+	case by.presumed < 0:
+		return budget.StatePresumed
+	case kind == "corrected":
+		return budget.StateSettled
+	}
+	return budget.StateHeld
 }

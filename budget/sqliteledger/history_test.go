@@ -61,6 +61,34 @@ func bringUpToDate(t *testing.T, undo string) {
 	require.Empty(t, wrong)
 }
 
+// Entries of older versions do not say what state they ended: their amounts mostly do.
+func TestHistoryOfOlderEntries(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spend.db")
+	day := budget.PerDay(100 * budget.Unit)
+	day.Name = "day"
+	l := open(t, path)
+	for seq, ends := range [][]budget.Outcome{
+		{budget.Settled(budget.Unit), budget.Corrected(2*budget.Unit, "invoice")},
+		{budget.Presumed(0), budget.Settled(0)}, {budget.Presumed(0)}, {budget.Voided("not sent")}, nil,
+	} {
+		id := budget.HoldID{Boot: 1, Seq: uint64(seq)}
+		_, err := l.Hold(t.Context(), holdOf(id, day, "1"))
+		require.NoError(t, err)
+		for _, o := range ends {
+			_, err = l.Resolve(t.Context(), id, o)
+			require.NoError(t, err)
+		}
+	}
+	want, err := l.Spending(t.Context(), time.Now(), day)
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 1, 1}, []int{want[0].Calls, want[0].Open, want[0].PresumedCalls})
+	require.Equal(t, []budget.Amount{budget.Unit, budget.Unit}, []budget.Amount{want[0].Up, want[0].Down})
+	meddle(t, path, "UPDATE entry SET was=NULL")
+	got, err := open(t, path).Spending(t.Context(), time.Now(), day)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
 // A clock that was set back writes entries of a window before those of an earlier one.
 func TestHistoryAfterTheClockWasSetBack(t *testing.T) {
 	hand := ledgertest.NewHand(time.Date(2026, 5, 2, 12, 0, 0, 0, time.UTC))

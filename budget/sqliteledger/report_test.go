@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -172,6 +173,11 @@ func TestOldEntriesAreCompacted(t *testing.T) {
 	require.Equal(t, 31+2+2*70, all, "one a day, what people did, and all of the last 70 days")
 	require.NoError(t, l.Compact(ctx, hand.Now()))
 	require.Equal(t, all, count())
+	old := before[slices.IndexFunc(before, func(t budget.Totals) bool { return t.Budget.Name == "sms-day" })+1]
+	spent, err := l.Spending(ctx, old.Window.Start, day)
+	require.NoError(t, err)
+	want := budget.Spending{Budget: "sms-day", Window: old.Window.ID, Provider: "sms", Settled: old.Settled}
+	require.Equal(t, []budget.Spending{want}, spent, "a sum is no correction and no call")
 	for range 2 {
 		hand.Pass(230 * 24 * time.Hour)
 		l = openWith(t, Options{clock: hand.Clock()}, reclose(t, l))

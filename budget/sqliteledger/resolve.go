@@ -201,7 +201,7 @@ func (b *books) move(h *holdRow, legs []legRow, was, o budget.Outcome, who strin
 	for _, l := range legs {
 		by := l.by(was, o)
 		b.change(l.page, by)
-		b.entry(o, h, l.page, by, who)
+		b.entry(o, was.State, h, l.page, by, who)
 		b.trend(l, was, o)
 		b.alert(l.page)
 	}
@@ -239,13 +239,18 @@ func (b *books) saveHold(h *holdRow, ref string) {
 		int64(h.id.Boot), int64(h.id.Seq))
 }
 
-// entry writes the line of the audit trail for an outcome.
-func (b *books) entry(o budget.Outcome, h *holdRow, p *page, by sums, who string) {
+// entry writes the line of the audit trail for an outcome. It has the state before, which
+// amounts do not tell of a call that cost nothing; none: in flight.
+func (b *books) entry(o budget.Outcome, was budget.State, h *holdRow, p *page, by sums, who string) {
+	var before any
+	if was != budget.StateHeld {
+		before = int(was)
+	}
 	b.lastEntry++
-	b.exec(`INSERT INTO entry(id, at, kind, budget, win, provider, boot, seq, settled, presumed, held, overrun, floor, who, why, ref)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, b.lastEntry, b.now.UnixMilli(), o.State.String(), p.account.id, p.id,
+	b.exec(`INSERT INTO entry(id, at, kind, budget, win, provider, boot, seq, settled, presumed, held, overrun, floor, was, who, why, ref)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, b.lastEntry, b.now.UnixMilli(), o.State.String(), p.account.id, p.id,
 		h.provider, int64(h.id.Boot), int64(h.id.Seq), int64(by.settled), int64(by.presumed), int64(by.held),
-		int64(by.overrun), int64(by.floor), who, o.Why, o.Ref)
+		int64(by.overrun), int64(by.floor), before, who, o.Why, o.Ref)
 }
 
 // trend counts what a hold turned out to cost when it first ended.
