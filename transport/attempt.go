@@ -129,7 +129,9 @@ func (a *attempt) read(c *call) {
 	d := c.p.dialect
 	ans := dialect.Answer{Status: a.resp.StatusCode, Header: a.resp.Header, Now: c.now}
 	if d.WantsBody(ans.Status, ans.Header) {
-		ans.Body, c.stale = peekBody(c.ctx, a.resp), true
+		whole := false
+		ans.Body, whole = peekBody(c.ctx, a.resp)
+		ans.Cut, c.stale = !whole, true
 	}
 	a.reading = d.Read(ans)
 	for _, s := range c.p.Retry.NotTaken {

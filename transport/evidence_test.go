@@ -18,6 +18,7 @@ import (
 	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/budget/price"
 	"github.com/outlay-go/outlay/transport"
+	"github.com/outlay-go/outlay/transport/dialect"
 )
 
 // Only what happens before anything can be written proves that nothing was: TLS has
@@ -175,5 +176,40 @@ func TestAbsurdCostsDoNotOverflow(t *testing.T) {
 		for _, e := range w.eventsOf(transport.KindFinished) {
 			require.Equal(t, budget.Amount(math.MaxInt64), e.Cost)
 		}
+	})
+}
+
+// slowBody gives a piece, and the rest ten seconds later.
+type slowBody struct {
+	first, rest io.Reader
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if n, err := b.first.Read(p); err == nil {
+		return n, nil
+	}
+	time.Sleep(10 * time.Second)
+	return b.rest.Read(p)
+}
+func (b *slowBody) Close() error { return nil }
+
+func TestACutListOfPartsProvesNothing(t *testing.T) {
+	first := `{"message-count":"2","messages":[{"to":"1","status":"1","error-text":"Throttled"},`
+	rest := `{"to":"2","message-id":"0A","status":"0","message-price":"0.05"}]}`
+	synctest.Test(t, func(t *testing.T) {
+		s := answers(t, answer{status: 200})
+		s.answer = func(_ int, req *http.Request) (*http.Response, error) {
+			r := s.response(req, answer{status: 200, header: "Content-Type: application/json"})
+			r.ContentLength = -1
+			r.Body = &slowBody{strings.NewReader(first), strings.NewReader(rest)}
+			return r, nil
+		}
+		w := newWorld(t, s, func(_ *transport.Config, p *transport.Provider) { p.Dialect = dialect.For("vonage") })
+		resp, err := w.post("x")
+		require.NoError(t, err)
+		b, _ := io.ReadAll(resp.Body)
+		require.Equal(t, first+rest, string(b))
+		require.Len(t, w.base.at(), 1)
+		w.books("1", "0", "0")
 	})
 }

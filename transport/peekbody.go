@@ -19,10 +19,11 @@ const (
 )
 
 // peekBody reads a prefix of the body and gives it back to the response byte for byte.
-// It returns what came of the prefix in time, decoded. Event streams are left alone.
-func peekBody(ctx context.Context, resp *http.Response) []byte {
+// It returns what came of the prefix in time, decoded, and whether that is all of the body.
+// Event streams are left alone.
+func peekBody(ctx context.Context, resp *http.Response) (prefix []byte, whole bool) {
 	if resp.Body == http.NoBody || strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/event-stream") {
-		return nil
+		return nil, resp.Body == http.NoBody
 	}
 	p := prefetch(resp.Body, peekLimit)
 	end, stop := context.WithTimeout(ctx, peekTime)
@@ -30,19 +31,19 @@ func peekBody(ctx context.Context, resp *http.Response) []byte {
 	if resp.StatusCode < 300 && resp.ContentLength < 0 && p.startsWith(end, '[') {
 		stop() // a stream of values, as Gemini sends them: nothing to look for, nothing to hold up
 	}
-	prefix, _ := p.wait(end)
+	prefix, whole = p.wait(end)
 	resp.Body = p
 	switch strings.ToLower(resp.Header.Get("Content-Encoding")) {
 	case "gzip", "x-gzip": // RFC 9110 section 8.4.1.3: the same
 	default:
-		return prefix
+		return prefix, whole
 	}
 	z, err := gzip.NewReader(bytes.NewReader(prefix))
 	if err != nil {
-		return prefix
+		return prefix, whole
 	}
-	plain, _ := io.ReadAll(io.LimitReader(z, peekLimit)) // a cut stream gives what it has
-	return plain
+	plain, err := io.ReadAll(io.LimitReader(z, peekLimit)) // a cut stream gives what it has
+	return plain, whole && err == nil && len(plain) < peekLimit
 }
 
 // prefetched is a body whose first bytes are read by a goroutine, which ends when it has

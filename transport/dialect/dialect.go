@@ -18,6 +18,8 @@ type Answer struct {
 	Header http.Header
 	// Body is a prefix of the decoded body if WantsBody asked for it, else nil.
 	Body []byte
+	// Cut: the body goes on behind that prefix, or did not come in time.
+	Cut bool
 	// Now is when the header arrived. The Date header, where it is plausible, takes
 	// its place for instants.
 	Now time.Time

@@ -51,7 +51,7 @@ func readPostmark(r Reading, a Answer) Reading {
 			}
 		}
 	}
-	t.judge(&r, "")
+	t.judge(&r, &a, "")
 	return r
 }
 

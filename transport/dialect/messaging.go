@@ -66,8 +66,9 @@ func balanceCode(path string, codes ...string) func(Reading, Answer) Reading {
 // tally counts the parts of a call that has several.
 type tally struct{ taken, throttled, unpaid, other int }
 
-// judge says what the parts amount to.
-func (t tally) judge(r *Reading, policy string) {
+// judge says what the parts amount to. Those that the answer was cut off before may have been
+// taken.
+func (t tally) judge(r *Reading, a *Answer, policy string) {
 	switch {
 	case t.unpaid > 0:
 		r.wall("balance", "body")
@@ -75,7 +76,7 @@ func (t tally) judge(r *Reading, policy string) {
 		r.throttle("body")
 		r.Policy = policy
 	}
-	r.Partial = t.taken > 0 && t.throttled+t.unpaid+t.other > 0
+	r.Partial = (t.taken > 0 || a.Cut && a.Status < 300) && t.throttled+t.unpaid+t.other > 0
 }
 
 // twilioXML is what the elements of its XML, which it sends unless the path ends in
@@ -164,7 +165,7 @@ func readVonageSMS(r Reading, a Answer) Reading {
 			}
 		}
 	}
-	t.judge(&r, policy)
+	t.judge(&r, &a, policy)
 	if t.throttled > 0 && r.Throttled {
 		r.Scope = Whole
 		c := &clock{h: a.Header, now: a.Now}
@@ -247,7 +248,7 @@ func readInfobip(r Reading, a Answer) Reading {
 			t.taken++
 		}
 	}
-	t.judge(&r, "")
+	t.judge(&r, &a, "")
 	return r
 }
 
@@ -274,7 +275,7 @@ func readClickSend(r Reading, a Answer) Reading {
 			}
 		}
 	}
-	t.judge(&r, "")
+	t.judge(&r, &a, "")
 	if queued && t.taken > 0 {
 		r.Billed = BilledYes
 	}
@@ -310,7 +311,7 @@ func readAfricasTalking(r Reading, a Answer) Reading {
 			}
 		}
 	}
-	t.judge(&r, "")
+	t.judge(&r, &a, "")
 	return r
 }
 
@@ -352,6 +353,6 @@ func readClickatell(r Reading, a Answer) Reading {
 			}
 		}
 	}
-	t.judge(&r, "")
+	t.judge(&r, &a, "")
 	return r
 }
