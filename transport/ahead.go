@@ -136,6 +136,13 @@ func (s *providerState) forgetBooks() {
 	s.looks.forget()
 }
 
+// forgetBooks is the same for all providers: they may share what changed.
+func (s *setup) forgetBooks() {
+	for _, p := range s.providers {
+		p.state.forgetBooks()
+	}
+}
+
 // forget lets the next call read anew: somebody changed the books.
 func (l *looks) forget() {
 	l.mu.Lock()

@@ -268,3 +268,33 @@ func TestAStoreThatHangsDelaysNobodyForLong(t *testing.T) {
 		between(t, 49*time.Millisecond, 150*time.Millisecond, time.Since(begin))
 	})
 }
+
+// What an operator gave back is there for the next call, whatever was read before.
+func TestWhatAnOperatorGaveBackIsThereAtOnce(t *testing.T) {
+	by := budget.By{Who: "test"}
+	each(t, func(t *testing.T, ledger func(*transport.Config, *transport.Provider)) {
+		w := newWorld(t, answers(t, answer{status: 200}), ledger, limit("2"), perMinute)
+		_, err := w.get()
+		require.NoError(t, err)
+		w.spend("1")
+		w.refusedAtOnce(budget.ReasonExhausted)
+		_, err = w.Correct(t.Context(), budget.HoldID{Boot: 7, Seq: seq.Load()}, 0, by)
+		require.NoError(t, err)
+		_, err = w.get()
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, time.Minute}, w.base.at())
+	})
+	each(t, func(t *testing.T, ledger func(*transport.Config, *transport.Provider)) {
+		w := newWorld(t, answers(t, answer{status: 200}), ledger, perMinute)
+		_, err := w.get()
+		require.NoError(t, err)
+		require.NoError(t, w.FreezeBudget(t.Context(), "day", by))
+		_, err = w.get()
+		_, ok := asType[*budget.FrozenError](err)
+		require.True(t, ok, "got %v", err)
+		require.NoError(t, w.ReleaseBudget(t.Context(), "day", by))
+		_, err = w.get()
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{0, time.Minute}, w.base.at())
+	})
+}

@@ -65,9 +65,7 @@ func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amou
 	if err := o.SetLimit(ctx, name, limit, by); err != nil {
 		return err
 	}
-	for _, p := range set.providers {
-		p.state.forgetBooks()
-	}
+	set.forgetBooks()
 	t.emit(ctx, e)
 	return nil
 }
@@ -122,6 +120,7 @@ func (t *Transport) Correct(ctx context.Context, id budget.HoldID, a budget.Amou
 	if err != nil {
 		return c, err
 	}
+	t.setup.Load().forgetBooks()
 	for _, n := range c.Notices {
 		if ev, ok := noticeEvent(n); ok {
 			t.emit(ctx, ev)
@@ -165,13 +164,15 @@ func (t *Transport) operateBudget(ctx context.Context, name, action string, by b
 	if !ok {
 		return ErrUnsupported
 	}
-	for _, b := range t.setup.Load().budgets() {
+	set := t.setup.Load()
+	for _, b := range set.budgets() {
 		if b.Name != name {
 			continue
 		}
 		if err := do(o, ctx, budget.Target{Budget: name}, by); err != nil {
 			return err
 		}
+		set.forgetBooks()
 		t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: action, Actor: by.Who, Budget: b.Label})
 		return nil
 	}
