@@ -196,7 +196,7 @@ func TestSpansOfARepeatedCall(t *testing.T) {
 func TestOnlyRefusalsAreErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := new(recorder)
-		rt := newTransport(t, r, statuses(200), budget.Unit/2)
+		rt := newTransport(t, r, statuses(200, 200), budget.Unit)
 		_, _, err := get(t.Context(), rt)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -204,14 +204,19 @@ func TestOnlyRefusalsAreErrors(t *testing.T) {
 		_, _, err = get(ctx, rt)
 		require.ErrorIs(t, err, context.Canceled)
 		_, _, err = get(t.Context(), rt)
+		require.NoError(t, err)
+		_, _, err = get(t.Context(), rt)
 		_, exceeded := errors.AsType[*budget.ExceededError](err)
 		require.True(t, exceeded)
 
 		calls := r.named("outlay.call")
-		require.Len(t, calls, 3)
-		require.Equal(t, []codes.Code{codes.Unset, codes.Unset, codes.Error}, []codes.Code{calls[0].status, calls[1].status, calls[2].status})
-		require.Equal(t, "exhausted", calls[2].attrs["error.type"].AsString())
-		require.Len(t, r.named("HTTP GET"), 1, "a refusal is no request to the provider")
+		require.Len(t, calls, 4)
+		for _, c := range calls[:3] {
+			require.Equal(t, codes.Unset, c.status)
+		}
+		require.Equal(t, codes.Error, calls[3].status)
+		require.Equal(t, "exhausted", calls[3].attrs["error.type"].AsString())
+		require.Len(t, r.named("HTTP GET"), 2, "a refusal is no request to the provider")
 		require.NotEmpty(t, r.named("outlay.wait"), "who left has waited too")
 		r.mu.Lock()
 		defer r.mu.Unlock()
