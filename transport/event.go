@@ -74,14 +74,14 @@ type Event struct {
 	Evidence   string // resolved: why
 	Source     string // throttled: status, headers, body
 	ErrorClass string // answered: dial, tls, timeout, reset, cancelled, other; store: timeout, unavailable, conflict, full, corrupt, learning
-	Status     int
+	Status     int    // answered, throttled, finished: of the answer
 
-	Budget, Window    string // refused, would_refuse, threshold: label and window id
-	Unit              string
-	Hold, Cost        budget.Amount
-	Overrun, Delta    budget.Amount
-	Need, Used, Limit budget.Amount
-	Late, Assumed     bool
+	Budget, Window    string        // refused, would_refuse, threshold: label and window id; changed: label
+	Unit              string        // of the amounts
+	Hold, Cost        budget.Amount // started: Hold; resolved: both; finished: Cost of all attempts
+	Overrun, Delta    budget.Amount // resolved: as in budget.Report
+	Need, Used, Limit budget.Amount // refused, would_refuse: as in budget.ExceededError; threshold: Used, Limit
+	Late, Assumed     bool          // resolved: as in budget.Report and budget.Quote
 
 	// Wait is how long the attempt (started) or the call (finished) queued, Left how long
 	// a call queued that left without a turn (finished), Delay the time between attempts.
@@ -89,19 +89,19 @@ type Event struct {
 	// Took is the time of what happened: the attempt (answered), the call (finished),
 	// or the operation on the ledger (started: the hold; resolved).
 	Took              time.Duration
-	Expected          time.Duration // waiting, refused: when it should start
-	RetryAt, Until    time.Time
-	Queue             int
-	Remaining         int64
-	Attempts, Pending int
-	Resends           int
-	Percent           int
+	Expected          time.Duration // waiting: until its turn; refused: until RetryAt
+	RetryAt, Until    time.Time     // refused, throttled, retrying: RetryAt; gate, learned: Until
+	Queue             int           // waiting: those in front
+	Remaining         int64         // learned: turns that may still start before Until
+	Attempts, Pending int           // finished: attempts made, and 1 while a hold is open; resolved: holds that a recovery presumed
+	Resends           int           // answered: further transmissions by net/http itself
+	Percent           int           // threshold: the share that was reached
 	Skew              time.Duration // clock: the jump; resolved: local clock less the answer's Date
-	Nested            bool
+	Nested            bool          // finished: a layer above repeats calls as well
 
-	Store, Op, Policy       string // store
-	Up                      bool
-	Actor, Action, From, To string // changed
+	Store, Op               string // store, clock: ledger or limiter; store: the operation
+	Up                      bool   // store: it works again
+	Actor, Action, From, To string // changed: who did what; From and To are limits or amounts
 }
 
 // Tee returns a hook that calls each of hooks in turn.
@@ -146,7 +146,6 @@ func (e Event) words(a *attrs) {
 	a.str("window", e.Window)
 	a.str("store", e.Store)
 	a.str("op", e.Op)
-	a.str("policy", e.Policy)
 	a.str("actor", e.Actor)
 	a.str("action", e.Action)
 	a.str("from", e.From)

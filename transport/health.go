@@ -39,7 +39,7 @@ func (h *health) note(c *call, op string, err error) {
 		h.down.Store(true)
 		class = storeClass(err)
 	}
-	c.emit(&Event{Kind: KindStore, Store: h.store, Op: op, ErrorClass: class, Policy: "refuse"})
+	c.emit(&Event{Kind: KindStore, Store: h.store, Op: op, ErrorClass: class})
 }
 
 // storeClass is what is wrong with a store that does not work, if its error has the word.
