@@ -150,9 +150,10 @@ func (c *Clock) Seen(date time.Time) {
 	}
 }
 
-// Confirm says that the wall clock is right, because a person looked. A step is a matter
-// of one process, so it is that program's own page or signal which calls it: a command
-// that opens the same ledger has a clock of its own, that never stepped.
+// Confirm says that the wall clock is right, because a person looked. It is for programs
+// that gave their ledger its clock ([Memory.Clock]), to be called by a page or a signal
+// of theirs. A step is a matter of one process: a command that opens the same ledger has
+// a clock of its own, which never stepped.
 func (c *Clock) Confirm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // spans are the stretches by which the pace is taken.
-var spans = [...]time.Duration{15 * time.Minute, time.Hour, 24 * time.Hour}
+var spans = [len(Trend{}.Spans)]time.Duration{15 * time.Minute, time.Hour, 24 * time.Hour}
 
 // Trend is what a budget used lately: enough for a forecast, and small enough to be
 // kept with every budget. It is a plain value that ledgers may store; only its methods
@@ -16,7 +16,7 @@ type Trend struct {
 	// Settled is how many holds were settled so far.
 	Settled int64
 	// Spans count the last 15 minutes, hour and day.
-	Spans [len(spans)]Span
+	Spans [3]Span
 }
 
 // Span is a part of [Trend]: what was used in a stretch of time with the number Slot,

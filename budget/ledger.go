@@ -14,13 +14,15 @@ import (
 // budget/ledgertest, which says what a ledger must keep.
 type Ledger interface {
 	// Hold sets h's amounts aside on every leg or on none, durably in the ledger's
-	// class, before anything is sent. It fails with *[ExceededError] (names the
-	// binding leg), *[FrozenError] or [ErrConflict]; then nothing changed. After an error
-	// that wraps [ErrUnavailable] the hold may exist all the same, its answer lost: resolve
-	// it as voided. After any error nothing may be sent. The windows are those of the ledger's clock at this instant and never change afterwards.
-	// The same hold twice is one hold and gives the same answer. A hold without legs
-	// asks only whether its provider is frozen, and is not kept. Report.Notices is
-	// told beside an error too.
+	// class, before anything is sent. The windows are those of the ledger's clock at this
+	// instant, and never change afterwards. The same hold twice is one hold and gives the
+	// same answer. A hold without legs asks only whether its provider is frozen, and is
+	// not kept.
+	//
+	// It fails with *[ExceededError] (names the binding leg), *[FrozenError] or
+	// [ErrConflict]; then nothing changed. After an error that wraps [ErrUnavailable] the
+	// hold may exist all the same, its answer lost: resolve it as voided. After any error
+	// nothing may be sent. Report.Notices is told beside an error too.
 	Hold(ctx context.Context, h Hold) (Report, error)
 	// Resolve ends a hold by evidence. It is idempotent: the same outcome twice
 	// changes nothing; another outcome for an ended hold is [ErrConflict], except
@@ -247,8 +249,8 @@ type ExceededError struct {
 	// the part of Used that calls in flight hold.
 	Need, Used, Held, Limit Amount
 	Unit                    string
-	// Busy: what was settled and presumed leaves room; only holds in flight are in
-	// the way.
+	// Busy says the same as [ReasonBusy]: what was settled and presumed leaves room, and
+	// only holds in flight are in the way.
 	Busy bool
 	// RetryAt is the start of the next window, when the call could pass; the zero
 	// time if it never could.
@@ -286,8 +288,8 @@ func (e *FrozenError) Error() string {
 	return e.Provider + ": budget " + e.Budget + ": frozen by an operator"
 }
 
-// Errors to branch on. With every one of them nothing was sent and nothing was
-// charged, except that a failed Resolve leaves the hold as it was.
+// Errors to branch on. With any of them from Hold nothing was sent and nothing was
+// charged; a Resolve that fails leaves the hold as it was.
 var (
 	// ErrUnpriced: a money budget applies and nobody can say what the call costs.
 	ErrUnpriced = errors.New("budget: no price for this call")

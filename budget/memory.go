@@ -23,8 +23,9 @@ const (
 
 // Memory is the Ledger of one process. Its books are right under any concurrency, but
 // it forgets them when the process ends: a restart opens every window anew. The zero
-// Memory is ready; it must not be copied after its first use. It implements
-// [Operator], and keeps who and why of an operator's last 1,000 changes.
+// Memory is ready; it is safe for concurrent use and must not be copied after its first
+// use. It implements [Operator], [Historian], [Auditor] and [Keyed], and keeps who and
+// why of an operator's last 1,000 changes.
 //
 // Ended holds are known for 15 minutes and at most 100,000 of them, presumed ones
 // until 35 days after their window, totals for 400 days. At most 262,144 windows are

@@ -28,8 +28,8 @@ type Rate struct {
 	// paces the turns inside the window as well.
 	Burst int
 	// Strict admits at most N turns in any window of length Per, wherever the window
-	// begins. A token bucket alone admits almost 2N in the worst one. Use it for
-	// providers that count fixed windows.
+	// begins. A token bucket alone admits about Burst more in the worst one: almost 2N
+	// with a Burst of N. Use Strict for providers that count fixed windows.
 	Strict bool
 }
 

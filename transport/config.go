@@ -143,7 +143,8 @@ type Retry struct {
 	// MaxWait. Beyond it nothing is clamped: the provider's answer is returned.
 	MaxRetryAfter time.Duration
 	// Backoff is the first ceiling of our own waits, which double up to a minute; each
-	// wait is drawn between a floor and its ceiling. Zero: 500 ms.
+	// wait is drawn between 100 ms and its ceiling, and is no shorter than the one before.
+	// Zero: 500 ms.
 	Backoff time.Duration
 	// Share bounds retries to a share, in percent, of the last minute's calls (but at
 	// least 10 a minute are allowed). Zero: 20.
@@ -195,7 +196,8 @@ type Metered interface {
 	// Meter returns a writer that is fed the body as it passes, and a function that
 	// tells the cost afterwards. If known is false, a is a floor. Nil, nil: the quote
 	// is the cost. If w has a method Units() (n int64, known bool), that is how many units
-	// the answer really contained, for scopes that count them. It must bound its memory, must not keep resp, and its writer must not
-	// fail. Neither is used concurrently.
+	// the answer really contained, for scopes that count them. A meter must bound its
+	// memory and must not keep resp, and its writer must not fail. Meter is called by many
+	// goroutines at once, what it returns by one at a time.
 	Meter(resp *http.Response) (w io.Writer, cost func() (a budget.Amount, known bool))
 }

@@ -110,8 +110,9 @@ func ReasonOf(err error) Reason {
 	return ""
 }
 
-// CallError is an error after which something may have been sent: what Base failed
-// with, or the end of a wait between attempts. It holds no URL and no body.
+// CallError is an error after which something may have been sent: what Base failed with,
+// or the end of the caller's context, in which case NotSent tells whether that came
+// before the first attempt. It holds no URL and no body.
 type CallError struct {
 	// Provider is whose call it was, Attempts how many were made.
 	Provider string
@@ -177,8 +178,9 @@ func NotSent(err error) bool {
 // OutcomeUnknown reports whether an attempt of the call may have been billed although
 // no answer says so. Its hold is presumed spent.
 //
-// The Timeout of an [net/http.Client] replaces our error by its own, which tells nothing of
-// what was sent; such an error counts as unknown. A deadline of the context tells.
+// The Timeout of an [http.Client] replaces our error by its own, which tells nothing of what
+// was sent; such an error counts as unknown. After a deadline of the context our error
+// stays, and tells it.
 func OutcomeUnknown(err error) bool {
 	if e, ok := errors.AsType[*CallError](err); ok {
 		return e.OutcomeUnknown

@@ -15,14 +15,16 @@ import (
 var ErrUnsupported = errors.New("transport: not supported by the ledger or limiter in use")
 
 // Freeze stops a provider at once, for everybody who shares the ledger, until Release.
-// It is an entry in the ledger that names who and why.
+// Calls in flight go on and are settled. It is an entry in the ledger that names who and
+// why. It fails for a name that is not configured, with [ErrUnsupported] if the ledger is
+// no [budget.Operator], and as that does; then nothing has changed.
 func (t *Transport) Freeze(ctx context.Context, provider string, by budget.By) error {
 	return t.operate(ctx, provider, "freeze", by, func(o budget.Operator) error {
 		return o.Freeze(ctx, budget.Target{Provider: provider}, by)
 	})
 }
 
-// Release lets a frozen provider go on.
+// Release lets a frozen provider go on. It fails as [Transport.Freeze] does.
 func (t *Transport) Release(ctx context.Context, provider string, by budget.By) error {
 	return t.operate(ctx, provider, "release", by, func(o budget.Operator) error {
 		return o.Release(ctx, budget.Target{Provider: provider}, by)
@@ -30,12 +32,13 @@ func (t *Transport) Release(ctx context.Context, provider string, by budget.By) 
 }
 
 // FreezeBudget stops all calls that the budget of that name pays for, for everybody who
-// shares the ledger, until ReleaseBudget. Calls in flight go on and are settled.
+// shares the ledger, until ReleaseBudget. Calls in flight go on and are settled. It
+// fails as [Transport.Freeze] does, also for names that BudgetsFor made.
 func (t *Transport) FreezeBudget(ctx context.Context, name string, by budget.By) error {
 	return t.operateBudget(ctx, name, "freeze", by, budget.Operator.Freeze)
 }
 
-// ReleaseBudget lets a frozen budget pay again.
+// ReleaseBudget lets a frozen budget pay again. It fails as [Transport.FreezeBudget] does.
 func (t *Transport) ReleaseBudget(ctx context.Context, name string, by budget.By) error {
 	return t.operateBudget(ctx, name, "release", by, budget.Operator.Release)
 }
@@ -70,8 +73,9 @@ func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amou
 	return nil
 }
 
-// OpenGate opens the gates and drops the caps of a provider and all its scopes, although
-// the provider said otherwise. A ledger that keeps what people do notes it first.
+// OpenGate opens the gates and drops the caps of a provider and of all its scopes that
+// the limiter tells of ([throttle.Informer]), although the provider said otherwise. A
+// ledger that keeps what people do notes it first.
 func (t *Transport) OpenGate(ctx context.Context, provider string, by budget.By) error {
 	p, err := t.provider(provider)
 	if err != nil {
@@ -109,8 +113,8 @@ func (t *Transport) Unresolved(ctx context.Context, provider string, limit int) 
 	return o.Unresolved(ctx, provider, limit)
 }
 
-// Correct puts the cost of a presumed or settled hold at a, as an invoice or a person
-// says, and tells the hook.
+// Correct puts the cost of a presumed or settled hold at a, in the unit of its money, as
+// an invoice or a person says, and tells the hook.
 func (t *Transport) Correct(ctx context.Context, id budget.HoldID, a budget.Amount, by budget.By) (budget.Correction, error) {
 	o, ok := t.ledger.(budget.Operator)
 	if !ok {

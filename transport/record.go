@@ -48,7 +48,8 @@ type AttemptInfo struct {
 	State budget.State
 	Cost  budget.Amount
 	Unit  string
-	Why   string
+	// Why is the evidence by which the hold ended, in a word or two.
+	Why string
 }
 
 // Record returns a context whose calls are recorded. Nothing is recorded without it.

@@ -17,9 +17,10 @@ import (
 //
 // The error is the provider's own trouble as Base reported it (see [CallError]), or a
 // refusal, after which nothing was sent and nothing was charged: [throttle.WaitError],
-// [budget.ExceededError], [budget.FrozenError], [budget.ErrUnpriced],
-// [budget.ErrUnavailable], [throttle.ErrUnavailable] or [ErrUnmatched]. A throttled
-// call that may not wait any longer returns the provider's own response.
+// [budget.ExceededError], [budget.FrozenError], [RepeatedError], [budget.ErrUnpriced],
+// [budget.ErrUnavailable], [budget.ErrConflict], [throttle.ErrUnavailable] or
+// [ErrUnmatched]. A throttled call that may not wait any longer returns the provider's
+// own response.
 //
 // It is safe for concurrent use and never changes req.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {

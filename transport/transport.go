@@ -9,10 +9,13 @@
 // # What is charged when
 //
 // An attempt is held at its quoted price before it is sent. A 2xx answer settles the
-// hold, at the real cost where the answer tells it. An answer that the vendor does not
-// bill, and an attempt of which no byte was written, void it. When nobody knows (no
-// answer, a server error, a stream cut short) it is presumed spent, and only evidence
-// lowers it. See [Provider] and package budget.
+// hold, at the real cost where the answer tells it; a client error such as 400 or 404
+// settles it at the quote, since vendors may bill lookups without a result. An attempt
+// of which no byte was written voids it, and so does a redirect, 401, 402, 403, 407, 429,
+// a 503 with Retry-After, or a status in Retry.NotTaken. When nobody knows (no answer,
+// another server error, a stream cut short) it is presumed spent, and only evidence
+// lowers it. Where the provider's Dialect knows what its vendor bills, that decides
+// instead. See [Provider] and package budget.
 //
 // # Errors
 //

@@ -33,13 +33,14 @@ type Answered struct {
 	dearest  atomic.Int64 // quote so far
 }
 
-// FromAnswer holds what the estimate says, and settles at what the answer tells.
+// FromAnswer prices calls at what the estimate says, to be held, and learns from the
+// answer at what to settle.
 //
 // The answer is not believed, and the cost stays unknown, if the amount is missing,
 // malformed or negative, in another currency than the estimate, or more than a
 // hundred times the dearest quote so far, as an amount in another unit would be.
-func FromAnswer(estimate Pricer, tells AnswerCost) *Answered {
-	a := &Answered{estimate: estimate, tells: tells, unit: unitOr("")}
+func FromAnswer(estimate Pricer, cost AnswerCost) *Answered {
+	a := &Answered{estimate: estimate, tells: cost, unit: unitOr("")}
 	if u, ok := estimate.(interface{ Unit() string }); ok {
 		a.unit = u.Unit()
 	}

@@ -1,17 +1,17 @@
 // Package price says what a call costs before it is sent.
 //
-// Every type here has Quote, which reads a request and gives an upper bound of its
-// cost, and Unit, which names the currency. Those whose real cost is told by the
-// answer have Meter as well. Both are the seams Pricer and Metered of package
-// transport; this package knows nothing of HTTP clients.
+// Every price has Quote, which reads a request and gives an upper bound of its cost,
+// and all but [Free] have Unit, which names the currency. Those whose real cost is told
+// by the answer have Meter as well. Quote and Meter are the seams Pricer and Metered of
+// package transport; this package knows nothing of HTTP clients.
 //
 // A price that is not known is never free: Quote then fails with an error that wraps
-// [budget.ErrUnpriced], the call is not sent and nothing is charged. Who wants an
+// [budget.ErrUnpriced], the call is not sent and nothing is charged. Whoever wants an
 // unpriced call to go out says so, with [Or] and [Assume].
 //
 // Quote never consumes a request: a body is read only as a fresh copy from GetBody.
 // Prices are integers of 10^-9 units, and what does not divide is rounded up. All
-// values are safe for concurrent use; their zero values know no price.
+// prices are safe for concurrent use; the zero values of all but Free know no price.
 package price
 
 import (
@@ -65,9 +65,10 @@ func (f Fixed) Quote(*http.Request) (budget.Quote, error) {
 	return budget.Quote{Amount: f.amount, Unit: f.Unit(), Units: 1, Assumed: f.assumed}, nil
 }
 
-// Validate returns an error for a price that nobody means: below zero, or so far below
-// what any vendor charges that a [budget.Unit] was forgotten, which would let money out
-// uncounted.
+// Validate returns an error for a price that nobody means: below zero, or more than zero
+// and less than 0.0000001, so far below what any vendor charges that a [budget.Unit] was
+// forgotten, which would let money out uncounted. The transport refuses such a price
+// when it is configured.
 func (f Fixed) Validate() error { return plausible(f.amount, f.Unit()) }
 
 // leastPrice is less than any vendor charges for a call: a ten-millionth.

@@ -14,7 +14,7 @@ import (
 )
 
 // SMS prices text messages by segment and by destination. It reads the query, and
-// bodies that are forms or JSON, also such with several messages or recipients, and
+// bodies that are forms or JSON, also those with several messages or recipients, and
 // counts the decoded text (see [Segments]).
 //
 // A message is unpriced ([budget.ErrUnpriced]) if its text or its recipients are not

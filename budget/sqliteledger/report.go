@@ -13,9 +13,7 @@ import (
 // never is later than all windows.
 var never = time.UnixMilli(1 << 52)
 
-// Windows returns the totals of every window that overlaps the time from (included) to
-// to (not included), by the name of the budget and by time. Zero times are no bound. Of
-// a rolling period it has the buckets, and each one's totals alone.
+// Windows implements [budget.Historian].
 func (l *Ledger) Windows(ctx context.Context, from, to time.Time) ([]budget.Totals, error) {
 	if to.IsZero() {
 		to = never

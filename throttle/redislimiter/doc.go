@@ -37,7 +37,7 @@
 //	                        throttle.Fallback a local share of the rates
 //	an answer is lost       the turn counts as used
 //	a process dies          the turns of its batch count as used; its slots were its own
-//	a process is stopped    calls with turns of before start late, when it goes on
+//	a process is stopped    the turns it had taken are used late, when it goes on
 //	failover, flush         full buckets and open gates once more; processes that know
 //	                        of a gate keep it
 //	a clock is wrong        nothing: the server's decides; if that is set back, gates and

@@ -16,7 +16,8 @@ type Answer struct {
 	Status int
 	// Header holds the response's header in canonical form. It is only read.
 	Header http.Header
-	// Body is a prefix of the decoded body if WantsBody asked for it, else nil.
+	// Body is a prefix of the decoded body if WantsBody asked for it, else nil: at most
+	// 64 KiB from package transport.
 	Body []byte
 	// Cut: the body goes on behind that prefix, or did not come in time.
 	Cut bool
@@ -37,7 +38,7 @@ type Dialect interface {
 // Billed says whether a provider charges for an answer.
 type Billed uint8
 
-// BilledUnknown leaves it to the general rules of outlay.
+// BilledUnknown leaves it to the general rules, which package transport tells.
 const (
 	BilledUnknown Billed = iota
 	BilledYes
@@ -95,7 +96,7 @@ type Window struct {
 	Name string
 	// Limit and Remaining count requests, unless Unit says otherwise.
 	Limit, Remaining int64
-	// Reset is the time from now until the window is new (or the bucket full).
+	// Reset is the time from [Answer].Now until the window is new (or the bucket full).
 	Reset time.Duration
 	// Known says which of the three were told.
 	Known Fields

@@ -89,8 +89,8 @@ type Provider struct {
 	Stopped bool
 }
 
-// Credential is the real key of a provider and where it belongs. Values are functions so
-// that a rotated secret counts from the next reload on, and so that no %v prints one.
+// Credential is the real key of a provider and where it belongs. The secret is a function
+// so that a rotated one counts from the next reload on, and so that no %v prints it.
 type Credential struct {
 	// Slot is where the secret goes. The zero Slot: there is none.
 	Slot Slot

@@ -118,8 +118,8 @@ func (s *snapshot) without(next *snapshot) (gone []*upstream) {
 	return gone
 }
 
-// Outdated has callers of paths and providers that are not there told why that may be: the
-// sentence that a newer configuration was refused. Empty: that is over.
+// Outdated sets a sentence that ends the refusals of paths and providers that are not
+// configured: that a newer configuration, which may have them, was refused. Empty: none.
 func (g *Gateway) Outdated(why string) { g.outdated.Store(&why) }
 
 // outdatedHint ends the text of a refusal that a newer configuration may not make.

@@ -29,13 +29,15 @@ type File struct {
 	// hold.
 	Path, Hash string
 	// Config is for [New] and [Gateway.Reload]. All else but Log holds until a restart.
-	Config   Config
-	Listen   []Listen
-	Admin    Admin
-	Ledger   LedgerChoice
-	Limiter  LimiterChoice
-	Redis    RedisChoice
-	Log      LogChoice
+	Config  Config
+	Listen  []Listen
+	Admin   Admin
+	Ledger  LedgerChoice
+	Limiter LimiterChoice
+	Redis   RedisChoice
+	Log     LogChoice
+	// Shutdown is how long the program gives [Gateway.Shutdown]: 30 s if the file does not
+	// say.
 	Shutdown time.Duration
 
 	secrets []string // files
@@ -54,6 +56,7 @@ type Listen struct {
 
 // Admin is the listener for operators. An empty Address: there is none.
 type Admin struct {
+	// Address is host:port.
 	Address string
 	// TokenSHA256 is the hash of the token that changes ask for. Zero: nobody may change
 	// anything.
