@@ -22,9 +22,9 @@ const limitsEvery = 10 * time.Second
 type limits struct {
 	ledger sharedLedger // nil: it is nobody else's, or cannot tell
 	log    *slog.Logger
+	asked  time.Time // when look asked the ledger last
 
-	mu    sync.Mutex // guards what follows
-	asked time.Time
+	mu    sync.Mutex // guards found
 	found []string
 }
 
@@ -34,10 +34,9 @@ type sharedLedger interface {
 	Budgets(ctx context.Context, now time.Time) ([]budget.Totals, error)
 }
 
-// look compares the limits of the running configuration with those in the ledger.
+// look compares the limits of the running configuration with those in the ledger. One
+// goroutine at a time may call it.
 func (l *limits) look(f *gateway.File, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.ledger == nil || now.Sub(l.asked) < limitsEvery && !l.asked.IsZero() {
 		return
 	}
@@ -54,9 +53,12 @@ func (l *limits) look(f *gateway.File, now time.Time) {
 			return
 		}
 	}
+	found := differences(f.Budgets(), all)
+	l.mu.Lock() // not while the ledger is read: pages must not wait for it
 	before := l.found
-	l.found = differences(f.Budgets(), all)
-	for _, text := range l.found {
+	l.found = found
+	l.mu.Unlock()
+	for _, text := range found {
 		if !slices.Contains(before, text) {
 			l.log.Warn("two configurations share the ledger and differ", "problem", text)
 		}
