@@ -90,3 +90,22 @@ func TestAClientsHookThatPanicsKeepsNobodyUp(t *testing.T) {
 	require.NoError(t, err)
 	turn.Done()
 }
+
+// The ledger may be asked in Still, and a turn that lies ahead comes closer meanwhile.
+func TestASlowHookDelaysNoTurn(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	l, other := open(t, client), open(t, client)
+	ask := throttle.Ask{Legs: []throttle.Leg{leg("slow", throttle.Rate{N: 1, Per: time.Second})}, MaxWait: time.Minute}
+	first, err := other.Wait(t.Context(), ask)
+	require.NoError(t, err)
+	first.Done()
+	begin := time.Now()
+	ask.Still = func() error {
+		time.Sleep(700 * time.Millisecond)
+		return nil
+	}
+	turn, err := l.Wait(t.Context(), ask)
+	require.NoError(t, err)
+	turn.Done()
+	require.Less(t, time.Since(begin), 1500*time.Millisecond)
+}

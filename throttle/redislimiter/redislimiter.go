@@ -190,11 +190,11 @@ func (w *wait) refusal(why throttle.Reason, at time.Time) error {
 
 // sleep waits, and keeps those behind in the queue of this process meanwhile.
 func (l *Limiter) sleep(ctx context.Context, w *wait, until time.Time, why throttle.Reason, changed <-chan struct{}) error {
-	d := time.Until(until)
-	w.tell(throttle.Forecast{Start: until, Wait: max(0, d), Cause: why})
+	w.tell(throttle.Forecast{Start: until, Wait: max(0, time.Until(until)), Cause: why})
 	if err := w.stays(); err != nil {
 		return err
 	}
+	d := time.Until(until) // the hooks may have taken their time
 	if d > 2*time.Millisecond && why == throttle.ReasonRate {
 		// The next may come a little early, so that its turn is known when this one starts.
 		to := until.Add(-min(d/4, lead))
