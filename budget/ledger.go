@@ -12,6 +12,9 @@ import (
 // Ledger keeps the books: what is held, spent and presumed spent in every window of
 // every budget. Implementations are safe for concurrent use and pass the suite in
 // budget/ledgertest, which says what a ledger must keep.
+//
+// [Operator], [Historian], [Auditor] and [Keyed] are optional. So is a method
+// Admits(Hold) error like that of [Memory], for a ledger that can answer it at once.
 type Ledger interface {
 	// Hold sets h's amounts aside on every leg or on none, durably in the ledger's
 	// class, before anything is sent. The windows are those of the ledger's clock at this

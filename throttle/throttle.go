@@ -153,7 +153,7 @@ type Cap struct {
 }
 
 // Limiter hands out turns. Implementations are safe for concurrent use and pass the
-// suite in throttle/limitertest.
+// suite in throttle/limitertest. [Informer] and [Tuner] are optional.
 type Limiter interface {
 	// Wait returns a turn on all legs of a, or none. It fails with a *[WaitError]
 	// (nothing was taken; the error says when a turn could be had), with

@@ -185,6 +185,9 @@ const (
 
 // Pricer says what a request may cost, before it is sent. It may be called from
 // several goroutines, and more than once per call.
+//
+// Two methods are optional, and looked at by [New]: Unit() string, the currency, which
+// must be that of the budgets, and Validate() error, which says why the price is wrong.
 type Pricer interface {
 	// Quote returns an upper bound. It reads a body only through req.GetBody. An error
 	// that wraps [budget.ErrUnpriced] says that no rule fits.

@@ -14,15 +14,18 @@ import (
 	"github.com/outlay-go/outlay/budget"
 )
 
-// LedgerStatus tells which books a [Transport] uses.
+// LedgerStatus tells which books a [Transport] uses. ID, Mode and Skew are what methods
+// of the ledger of these names return, without argument, if it has them.
 type LedgerStatus struct {
-	// ID is the same for all who share the books: eight hexadecimal digits. It is empty
-	// without a ledger.
+	// ID is the same for all who share the books: eight hexadecimal digits, made of
+	// the key of a [budget.Keyed] unless the ledger says otherwise. It is empty without a
+	// ledger.
 	ID string
 	// Kind is memory, sqlite, redis or the name of another ledger's package; Mode is
 	// exact unless the ledger says otherwise.
 	Kind, Mode string
-	// Skew is by how much the local clock is ahead of the ledger's; zero if they are one.
+	// Skew is by how much the local clock is ahead of the ledger's; zero if they are one,
+	// and if the ledger does not say.
 	Skew time.Duration
 	// Took is how long the ledger needed for Status.Budgets.
 	Took time.Duration

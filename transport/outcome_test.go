@@ -47,6 +47,7 @@ func TestWhatIsChargedWhen(t *testing.T) {
 		{"302", none, "GET", answer{status: 302}, 1, "0", "0"},
 		{"400", none, "POST", answer{status: 400}, 1, "1", "0"},
 		{"401", none, "POST", answer{status: 401}, 1, "0", "0"},
+		{"402", none, "POST", answer{status: 402}, 1, "0", "0"},
 		{"403", none, "POST", answer{status: 403}, 1, "0", "0"},
 		{"404", none, "GET", answer{status: 404}, 1, "1", "0"},
 		{"407", none, "GET", answer{status: 407}, 1, "0", "0"},

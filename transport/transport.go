@@ -1,7 +1,8 @@
 // Package transport is an [http.RoundTripper] that stands between a program and the
 // third-party APIs it pays for. Each outgoing call waits its turn on the provider's
 // rate, is paid for from a budget before it leaves, obeys what the provider answers,
-// and is retried only when a retry cannot bill twice.
+// and is retried only when a retry cannot bill twice ([ReplayNever] names the one
+// exception, in which each attempt is paid for).
 //
 //	rt, err := transport.New(transport.Config{Ledger: ledger, Providers: providers})
 //	client := rt.Client() // use it, or hand it to an SDK
