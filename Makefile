@@ -6,7 +6,6 @@ PARTS    := gcc redis-server nginx sqlite3 prometheus chromium curl nodejs npm p
 MODULES  := . $(patsubst %/go.mod,%,$(wildcard transport/*/go.mod))
 EACH      = for m in $(MODULES); do (cd $$m && echo "[$$m] $(1)" && $(1)); done
 FUZZTIME := 5s
-LONGFUZZ := 10m
 PROVE    := ./...
 
 help: ## list the targets
@@ -34,8 +33,8 @@ bench: ## every benchmark, on one core
 	go test -run '^$$' -bench . -benchmem -cpu 1 ./...
 bench-peers: ## our cost and behaviour beside other libraries, in four minutes; writes transport/peerbench/README.md
 	cd transport/peerbench && go run ./report
-prove: ## the long proofs, then every fuzz target for LONGFUZZ (hours); what they print is kept in .ci/prove.txt
+prove: ## the long proofs, then every fuzz target for LONGFUZZ (10m: hours); what they print is kept in .ci/prove.txt
 	OUTLAY_PROVE=1 go test -count=1 -timeout 2h -v $(PROVE) | grep -vE '^(=== |\s*--- (PASS|SKIP))' | tee .ci/prove.txt
-	$(MAKE) --no-print-directory fuzz FUZZTIME=$(LONGFUZZ) | grep -vE '^(fuzz: elapsed|PASS)' | tee -a .ci/prove.txt
+	make --no-print-directory fuzz FUZZTIME=$(or $(LONGFUZZ),10m) | grep -vE '^(fuzz: elapsed|PASS)' | tee -a .ci/prove.txt
 readme: ## compile the snippets of the README
 	go test -count=1 -run README -v ./examples
