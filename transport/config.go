@@ -152,8 +152,9 @@ type Retry struct {
 	// NotTaken lists statuses by which the provider says that it did not take the
 	// request: nothing was billed, and repeating is safe.
 	NotTaken []int
-	// Unknown says which calls may be repeated when an attempt's outcome is unknown.
-	// Each attempt may then be billed, and each is paid for.
+	// Unknown says which calls may be repeated when an attempt's outcome is unknown: no
+	// answer came after it was sent, or a 500, 502, 503 or 504. Each attempt may then be
+	// billed, and each is paid for.
 	Unknown Replay
 }
 
@@ -162,8 +163,8 @@ type Replay uint8
 
 // The values of [Retry.Unknown].
 const (
-	// ReplayNever repeats none without an idempotency key, but for a GET or HEAD answered by
-	// 503 without Retry-After; the default.
+	// ReplayNever repeats none without an idempotency key, but for a call that ReplaySafe
+	// names and that was answered by 503 without Retry-After; the default.
 	ReplayNever Replay = iota
 	ReplaySafe         // GET, HEAD, OPTIONS and TRACE
 	ReplayAll          // all of them

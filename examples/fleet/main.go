@@ -1,4 +1,4 @@
-// Command fleet is six processes that share one vendor of text messages and one budget
+// Fleet is six processes that share one vendor of text messages and one budget
 // through Redis, while things go wrong: a process is killed and started again, another
 // is stopped and continued, Redis is killed and started again, and then it is flushed.
 //

@@ -1,4 +1,4 @@
-// Command otp sends one-time passwords past a bulk job: the passwords go first, and a
+// Otp sends one-time passwords past a bulk job: the passwords go first, and a
 // fifth of the day's money is kept for them. The SDK of this vendor drops the context
 // that it is given, so the priority comes from the request itself.
 //

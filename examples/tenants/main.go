@@ -1,4 +1,4 @@
-// Command tenants shows how tenants share one provider: each has the rate of its plan,
+// Tenants shows how tenants share one provider: each has the rate of its plan,
 // and what is scarce is given in fair turns, whatever a greedy tenant asks for.
 //
 //	go run ./examples/tenants
