@@ -29,7 +29,8 @@ type Rate struct {
 	Burst int
 	// Strict admits at most N turns in any window of length Per, wherever the window
 	// begins. A token bucket alone admits about Burst more in the worst one: almost 2N
-	// with a Burst of N. Use Strict for providers that count fixed windows.
+	// with a Burst of N. Use Strict for providers that count fixed windows. With an N
+	// above 1,024 turns are counted by 1/1024 of Per, so that a few less may start.
 	Strict bool
 }
 
