@@ -25,6 +25,7 @@ func (c *call) unpaid() error {
 	if c.t.ledger == nil || c.p.Monitor || c.p.next.Load() != nil {
 		return nil // or its budgets may be others by now
 	}
+	changes := c.p.state.exhausted.changes.Load()
 	err := c.booksSay()
 	if isFrozen(err) {
 		return err
@@ -33,7 +34,7 @@ func (c *call) unpaid() error {
 	if !ok || e.Busy || !e.RetryAt.IsZero() && !e.RetryAt.After(c.now.Add(c.mayWait())) {
 		return nil
 	}
-	c.p.state.exhausted.keep(c, err)
+	c.p.state.exhausted.keep(c, err, changes)
 	return err
 }
 
@@ -132,8 +133,8 @@ func (l *looks) at(c *call) *look {
 
 // forgetBooks lets the next call ask the ledger itself.
 func (s *providerState) forgetBooks() {
-	s.exhausted.last.Store(nil)
-	s.looks.forget()
+	s.looks.forget() // first: what is kept of a refusal may come from there
+	s.exhausted.forget()
 }
 
 // forgetBooks is the same for all providers: they may share what changed.

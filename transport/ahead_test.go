@@ -298,3 +298,38 @@ func TestWhatAnOperatorGaveBackIsThereAtOnce(t *testing.T) {
 		require.Equal(t, []time.Duration{0, time.Minute}, w.base.at())
 	})
 }
+
+// late is a ledger whose refusals arrive late.
+type late struct {
+	*budget.Memory
+	at, on chan struct{}
+}
+
+func (l *late) Hold(ctx context.Context, h budget.Hold) (budget.Report, error) {
+	r, err := l.Memory.Hold(ctx, h)
+	if err != nil {
+		l.at <- struct{}{}
+		<-l.on
+	}
+	return r, err
+}
+
+func TestARefusalOfBeforeAChangeRefusesNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &late{new(budget.Memory), make(chan struct{}), make(chan struct{})}
+		w := newWorld(t, answers(t, answer{status: 200}), limit("1"), func(c *transport.Config, _ *transport.Provider) { c.Ledger = l })
+		_, err := w.get()
+		require.NoError(t, err)
+		done := make(chan error)
+		go func() {
+			_, err := w.get()
+			done <- err
+		}()
+		<-l.at // it is refused
+		require.NoError(t, w.SetLimit(t.Context(), "day", 2*budget.Unit, budget.By{Who: "test"}))
+		close(l.on)
+		require.Error(t, <-done, "it asked before the change")
+		_, err = w.get()
+		require.NoError(t, err)
+	})
+}

@@ -13,7 +13,14 @@ const peekFor = time.Second
 
 // exhausted remembers the last refusal by a budget whose money is spent.
 type exhausted struct {
-	last atomic.Pointer[exhaustedRefusal]
+	last    atomic.Pointer[exhaustedRefusal]
+	changes atomic.Uint64 // of the books by people, after which refusals count no more
+}
+
+// forget lets the next call ask the ledger, also if one that asked before is not back yet.
+func (x *exhausted) forget() {
+	x.changes.Add(1)
+	x.last.Store(nil)
 }
 
 type exhaustedRefusal struct {
@@ -22,8 +29,9 @@ type exhaustedRefusal struct {
 	budget string // name of the leg
 }
 
-// keep remembers err if no smaller step than the next window helps.
-func (x *exhausted) keep(c *call, err error) {
+// keep remembers err if no smaller step than the next window helps, and nobody changed the
+// books since the ledger was asked: changes is what x.changes was before.
+func (x *exhausted) keep(c *call, err error, changes uint64) {
 	e, ok := errors.AsType[*budget.ExceededError](err)
 	if !ok || e.Reason != budget.ReasonExhausted {
 		return
@@ -36,7 +44,10 @@ func (x *exhausted) keep(c *call, err error) {
 	}
 	for _, b := range c.p.budgets { // never one that was made for a single request
 		if b.Label == e.Budget && named == 1 {
-			x.last.Store(&exhaustedRefusal{*e, c.now, b.Name})
+			r := &exhaustedRefusal{*e, c.now, b.Name}
+			if x.last.Store(r); x.changes.Load() != changes {
+				x.last.CompareAndSwap(r, nil)
+			}
 			return
 		}
 	}

@@ -141,6 +141,7 @@ func (c *call) hold() error {
 	if c.t.onEvent != nil {
 		c.holdBegan = c.lap()
 	}
+	changes := c.p.state.exhausted.changes.Load()
 	report, err := c.t.ledger.Hold(c.ctx, budget.Hold{
 		ID: id, Provider: c.p.Name, Legs: c.budgets,
 		Critical: c.priority == throttle.Critical, Assumed: c.quote.Assumed,
@@ -163,7 +164,7 @@ func (c *call) hold() error {
 		c.wouldRefuse(err)
 		return nil
 	}
-	c.p.state.exhausted.keep(c, err)
+	c.p.state.exhausted.keep(c, err, changes)
 	c.giveTurnBack()
 	if !isRefusal(err) {
 		err = scrub(err)
