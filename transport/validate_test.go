@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"math"
+	"net/http"
 	"testing"
 	"time"
 
@@ -68,6 +69,9 @@ func TestNewNamesEveryWrongField(t *testing.T) {
 		{"no price", func(_ *transport.Config, p *transport.Provider) { p.Price = nil }, []string{"Providers[0].Price"}},
 		{"price without its unit", func(_ *transport.Config, p *transport.Provider) { p.Price = price.PerCall(1) }, []string{"Providers[0].Price"}},
 		{"assumed price without its unit", func(_ *transport.Config, p *transport.Provider) { p.Price = price.Assume(50) }, []string{"Providers[0].Price"}},
+		{"unit price without its unit", func(_ *transport.Config, p *transport.Provider) {
+			p.Price = price.Per(2, func(*http.Request) (int64, error) { return 1, nil })
+		}, []string{"Providers[0].Price"}},
 		{"price below zero", func(_ *transport.Config, p *transport.Provider) { p.Price = price.PerCall(-budget.Unit) }, []string{"Providers[0].Price"}},
 		{"segment without its unit", func(_ *transport.Config, p *transport.Provider) {
 			p.Price = price.SMS{Segment: budget.Unit, Prefixes: map[string]budget.Amount{"+1": 2}}

@@ -69,16 +69,17 @@ func (f Fixed) Quote(*http.Request) (budget.Quote, error) {
 // and less than 0.0000001, so far below what any vendor charges that a [budget.Unit] was
 // forgotten, which would let money out uncounted. The transport refuses such a price
 // when it is configured.
-func (f Fixed) Validate() error { return plausible(f.amount, f.Unit()) }
+func (f Fixed) Validate() error { return plausible(f.amount, leastPrice, f.Unit()) }
 
-// leastPrice is less than any vendor charges for a call: a ten-millionth.
-const leastPrice budget.Amount = 100
+// Less than any vendor charges: a ten-millionth for a call or a text, a hundred-millionth
+// for a smaller thing such as a character.
+const leastPrice, leastUnitPrice budget.Amount = 100, 10
 
-func plausible(a budget.Amount, unit string) error {
+func plausible(a, least budget.Amount, unit string) error {
 	switch {
 	case a < 0:
 		return fmt.Errorf("%v %s is negative", a, unit)
-	case 0 < a && a < leastPrice:
+	case 0 < a && a < least:
 		return fmt.Errorf("%v %s is no price; for %d %[2]s write %[3]d*budget.Unit, for less budget.MustParse", a, unit, int64(a))
 	}
 	return nil
@@ -112,6 +113,9 @@ func (p PerUnit) In(unit string) PerUnit { p.unit = unit; return p }
 
 // Unit is the currency of the price.
 func (p PerUnit) Unit() string { return unitOr(p.unit) }
+
+// Validate returns an error for a price that nobody means; see [Fixed.Validate].
+func (p PerUnit) Validate() error { return plausible(p.price, leastUnitPrice, p.Unit()) }
 
 // Quote counts and multiplies. The error of the counting function is returned as it
 // is; a negative count or price and an overflow are [budget.ErrUnpriced].

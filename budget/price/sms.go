@@ -48,9 +48,9 @@ func (s SMS) Unit() string { return unitOr(s.Currency) }
 
 // Validate returns an error for a price that nobody means; see [Fixed.Validate].
 func (s SMS) Validate() error {
-	errs := []error{plausible(s.Segment, s.Unit())}
+	errs := []error{plausible(s.Segment, leastPrice, s.Unit())}
 	for _, prefix := range slices.Sorted(maps.Keys(s.Prefixes)) {
-		if err := plausible(s.Prefixes[prefix], s.Unit()); err != nil {
+		if err := plausible(s.Prefixes[prefix], leastPrice, s.Unit()); err != nil {
 			errs = append(errs, fmt.Errorf("prefix %q: %w", prefix, err))
 		}
 	}

@@ -215,6 +215,11 @@ const (
 	ModeAway     Mode = "away"     // Redis does not answer: only allowances are spent
 )
 
+// Skew is by how much the clock of this machine is ahead of the server's, by which calls are
+// booked, as of the server's last answer (and by as much as that took on its way). It asks
+// nobody.
+func (l *Ledger) Skew() time.Duration { return l.store.skew() }
+
 // Mode tells the mode as this instance knows it. It asks nobody.
 func (l *Ledger) Mode() Mode {
 	if l.store.Down() {

@@ -102,6 +102,13 @@ func (s *store) told(ms int64) {
 	s.offset = time.Until(time.UnixMilli(ms))
 }
 
+// skew is by how much our clock is ahead of the server's.
+func (s *store) skew() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return -s.offset
+}
+
 // The values of a reply. Scripts of ours wrote them, so that a wrong one reads as zero.
 
 func text(v any) string {

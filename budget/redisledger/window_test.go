@@ -122,3 +122,13 @@ func TestBucketsOfShortPeriodsDoNotPileUp(t *testing.T) {
 	require.Less(t, short.expires().Sub(now), 2*time.Hour)
 	require.Greater(t, long.expires().Sub(now), 400*24*time.Hour)
 }
+
+// How far the clocks of a machine and of the server are apart is told, for pages and alerts.
+func TestSkewIsThatOfTheServersClock(t *testing.T) {
+	l := open1(t, redistest.Start(t).Client(t), Options{Learn: -1})
+	require.InDelta(t, 0, l.Skew().Seconds(), 30, "one machine, one clock")
+	l.store.told(time.Now().Add(-time.Hour).UnixMilli())
+	require.InDelta(t, 3600, l.Skew().Seconds(), 30, "ours is ahead")
+	l.store.told(time.Now().Add(time.Hour).UnixMilli())
+	require.InDelta(t, -3600, l.Skew().Seconds(), 30)
+}
