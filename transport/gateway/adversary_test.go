@@ -83,6 +83,7 @@ func TestBodiesThatAreReadOtherwise(t *testing.T) {
 	for _, header := range [][]string{
 		{"Content-Encoding", "gzip"}, {"Content-Encoding", "identity", "Content-Encoding", "br"}, {"Content-Encoding", "gzip, identity"},
 		{"Content-Type", "application/x-www-form-urlencoded; charset=utf-16"}, {"Content-Type", "application/x-www-form-urlencoded; charset=UTF-7"},
+		{"Content-Type", "application/x-www-form-urlencoded; charset=utf-16; x"}, {"Content-Type", "application/json; CHARSET=utf-16; charset=utf-8"},
 	} {
 		got := r.do(http.MethodPost, messages, sms, header...)
 		require.Equal(t, http.StatusPaymentRequired, got.status, "%v", header)

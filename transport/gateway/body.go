@@ -184,7 +184,11 @@ func isPlain(h http.Header) bool {
 			return false
 		}
 	}
-	_, params, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	kind := h.Get("Content-Type")
+	_, params, err := mime.ParseMediaType(kind)
+	if err != nil && strings.Contains(strings.ToLower(kind), "charset") {
+		return false // the vendor may read it nevertheless
+	}
 	switch strings.ToLower(params["charset"]) {
 	case "", "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "latin1", "windows-1252":
 		return true
