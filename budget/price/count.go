@@ -7,6 +7,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // Values counts what a request has under the names: the recipients of an email under
@@ -98,6 +99,11 @@ func (c *counter) parts(m *multipart.Reader) error {
 		}
 		if !slices.Contains(c.names, p.FormName()) {
 			continue
+		}
+		switch strings.ToLower(strings.TrimSpace(p.Header.Get("Content-Transfer-Encoding"))) {
+		case "", "7bit", "8bit", "binary":
+		default: // RFC 7578 section 4.7 has it deprecated, but some decode it
+			return unpriced("a part of the form is encoded")
 		}
 		b, err := io.ReadAll(io.LimitReader(p, maxBody+1))
 		if err != nil || len(b) > maxBody {

@@ -59,13 +59,15 @@ func TestValues(t *testing.T) {
 
 func TestNothingToCount(t *testing.T) {
 	for name, tt := range map[string][2]string{
-		"no body":            {"", ""},
-		"another name":       {"application/json", `{"recipient":"a"}`},
-		"an empty value":     {"application/x-www-form-urlencoded", "to="},
-		"a malformed form":   {"application/x-www-form-urlencoded", "to=%zz"},
-		"a list too long":    {"application/json", `{"to":"` + strings.Repeat("a@x.example,", 99) + `"}`},
-		"a form too large":   {"application/x-www-form-urlencoded", "to=" + strings.Repeat("a", maxBody)},
-		"parts, cut":         {"multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\na"},
+		"no body":          {"", ""},
+		"another name":     {"application/json", `{"recipient":"a"}`},
+		"an empty value":   {"application/x-www-form-urlencoded", "to="},
+		"a malformed form": {"application/x-www-form-urlencoded", "to=%zz"},
+		"a list too long":  {"application/json", `{"to":"` + strings.Repeat("a@x.example,", 99) + `"}`},
+		"a form too large": {"application/x-www-form-urlencoded", "to=" + strings.Repeat("a", maxBody)},
+		"parts, cut":       {"multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\na"},
+		"parts, encoded": {"multipart/form-data; boundary=x", "--x\r\nContent-Disposition: form-data; name=\"to\"\r\n" +
+			"Content-Transfer-Encoding: base64\r\n\r\nYSxiLGM=\r\n--x--\r\n"}, // a,b,c
 		"parts, no boundary": {"multipart/form-data", "to=a"},
 	} {
 		t.Run(name, func(t *testing.T) {
