@@ -22,7 +22,9 @@ const defaultMaxWait = time.Minute
 // copies it.
 type Config struct {
 	// Base sends the attempts. Nil: http.DefaultTransport. Each of its RoundTrips must be
-	// one transmission: a Base that tries a second way by itself is not seen doing so.
+	// one transmission: a Base that tries a second way by itself is not seen doing so, and
+	// the vendor bills twice what was paid once. That is why the requests of a provider with
+	// budgets have no GetBody: a Base must not ask for the body again.
 	Base http.RoundTripper
 	// TracedBase says that Base reports every connection it uses to net/http/httptrace, as
 	// *http.Transport (for which it need not be said) and plain wrappers around one do.

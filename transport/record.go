@@ -37,7 +37,8 @@ type AttemptInfo struct {
 	// Waited is how long it waited for its turn, and WaitedFor why.
 	Waited    time.Duration
 	WaitedFor Reason
-	// Hold is the id of its hold in the ledger, zero if it holds no money.
+	// Hold is the id of its hold in the ledger, zero if it holds no money. Lists of holds
+	// without a known outcome have no other name of the call: keep it beside your own.
 	Hold budget.HoldID
 	// Status is that of its answer, zero if none came.
 	Status int

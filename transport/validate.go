@@ -96,7 +96,7 @@ func compile(c Config, old *setup) (*setup, error) {
 		p.state = old.stateOf(p.Name)
 		set.providers = append(set.providers, p)
 	}
-	k.identities(set.providers)
+	k.identities(set.providers, global)
 	set.routes = buildRoutes(set.providers, k.add)
 	return set, k.err()
 }
@@ -316,23 +316,31 @@ func (k *checker) money(path string, c Config, p *provider) {
 	}
 }
 
-// identities checks that one budget name means one budget.
-func (k *checker) identities(ps []*provider) {
+// identities checks that one budget name means one budget. The last ones of each provider
+// are those of all; a name that is twice in one list is told already.
+func (k *checker) identities(ps []*provider, global []budget.Budget) {
 	first := map[string]budget.Budget{}
 	for i, p := range ps {
 		path := fmt.Sprintf("Providers[%d].Budgets", i)
-		own := map[string]bool{}
-		for _, b := range p.budgets {
-			if own[b.Name] {
+		own, seen := p.budgets[:len(p.budgets)-len(global)], map[string]bool{}
+		for _, b := range slices.Backward(p.budgets) {
+			if seen[b.Name] {
+				continue
+			}
+			seen[b.Name] = true
+			if hasName(own, b.Name) && hasName(global, b.Name) {
 				k.addf(path, "%q is the name of a budget of all providers as well", b.Name)
 			}
-			own[b.Name] = true
 			if was, ok := first[b.Name]; ok && !sameBudget(was, b) {
 				k.addf(path, "budget %q differs from another of that name: one name is one unit, period, zone and limit", b.Name)
 			}
 			first[b.Name] = b
 		}
 	}
+}
+
+func hasName(all []budget.Budget, name string) bool {
+	return slices.ContainsFunc(all, func(b budget.Budget) bool { return b.Name == name })
 }
 
 func sameBudget(a, b budget.Budget) bool {

@@ -3,6 +3,8 @@ package transport_test
 import (
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +96,44 @@ func TestNewNamesEveryWrongField(t *testing.T) {
 			for _, path := range c.paths {
 				require.Contains(t, "\n"+err.Error(), path+":")
 			}
+		})
+	}
+}
+
+// One mistake is one line, and no line says what is not so.
+func TestOneNameOfTwoBudgetsIsOneLine(t *testing.T) {
+	team := func(limit budget.Amount) []budget.Budget {
+		b := budget.PerDay(limit * budget.Unit)
+		b.Name = "team"
+		return []budget.Budget{b}
+	}
+	for _, c := range []struct {
+		name             string
+		all, first, last []budget.Budget
+		want             []string
+	}{
+		{"one provider's", nil, slices.Concat(team(1), team(1)), nil, []string{"Providers[0].Budgets[1].Name"}},
+		{"one provider's, which differ", nil, slices.Concat(team(1), team(2)), nil, []string{"Providers[0].Budgets[1].Name"}},
+		{"of all", slices.Concat(team(1), team(2)), nil, nil, []string{"Budgets[1].Name"}},
+		{"of all and of the first", team(1), team(1), nil, []string{"Providers[0].Budgets"}},
+		{"of all and of the first, which differ", team(1), team(2), nil, []string{"Providers[0].Budgets"}},
+		{"of all and of the last, which differ", team(1), nil, team(2), []string{"Providers[1].Budgets"}},
+		{"of two that share it", nil, team(1), team(1), nil},
+		{"of two, which differ", nil, team(1), team(2), []string{"Providers[1].Budgets"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of := func(name string, b []budget.Budget) transport.Provider {
+				return transport.Provider{Name: name, Match: []string{name + ".example"}, Price: price.PerCall(budget.Unit), Budgets: b}
+			}
+			_, err := transport.New(transport.Config{Ledger: new(budget.Memory), Budgets: c.all, Providers: []transport.Provider{of("a", c.first), of("b", c.last)}})
+			var got []string
+			if err != nil {
+				for line := range strings.Lines(err.Error()) {
+					path, _, _ := strings.Cut(strings.TrimPrefix(line, "transport: configuration: "), ": ")
+					got = append(got, path)
+				}
+			}
+			require.Equal(t, c.want, got, "%v", err)
 		})
 	}
 }
