@@ -42,8 +42,8 @@ func (l *Ledger) Backup(ctx context.Context, file string) error {
 func (l *Ledger) copyTo(ctx context.Context, file string) error {
 	l.reading.Lock()
 	defer l.reading.Unlock()
-	if l.reader == nil {
-		return &Error{Path: l.path, Fault: Closed}
+	if err := l.ready(); err != nil {
+		return err
 	}
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: file}
 	backup, err := l.reader.BackupInit("main", uri.String())
@@ -58,6 +58,8 @@ func (l *Ledger) copyTo(ctx context.Context, file string) error {
 	}
 	err = errors.Join(err, backup.Close())
 	switch {
+	case l.changed():
+		return &Error{Path: l.path, Fault: Busy, Err: errChanged}
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:

@@ -22,9 +22,13 @@ type conn struct {
 
 // dial opens a connection to a file that exists.
 func dial(path, vfs string, wait time.Duration) (*conn, error) {
+	return dialAs(path, vfs, sqlite3.OPEN_READWRITE, "", wait)
+}
+
+func dialAs(path, vfs string, flags sqlite3.OpenFlag, how string, wait time.Duration) (*conn, error) {
 	// modeof: the write-ahead log holds the same secrets as the file and gets its mode.
-	uri := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "vfs=" + vfs + "&modeof=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20")}
-	c, err := sqlite3.OpenFlags(uri.String(), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "vfs=" + vfs + "&modeof=" + strings.ReplaceAll(url.QueryEscape(path), "+", "%20") + how}
+	c, err := sqlite3.OpenFlags(uri.String(), flags|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ const (
 	GivenUp Fault = "given up"
 	// Full: the disk or the quota is full. The ledger works again when there is space.
 	Full Fault = "full"
-	// ReadOnly: the file, its directory or its file system cannot be written.
+	// ReadOnly: the file, its directory or its file system cannot be written, or the ledger
+	// was opened with Options.ReadOnly.
 	ReadOnly Fault = "read-only"
 	// Corrupt: the file is damaged.
 	Corrupt Fault = "corrupt"
@@ -61,7 +62,7 @@ func (e *Error) Error() string {
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
-	if help := helps[e.Fault]; help != "" {
+	if help := helps[e.Fault]; help != "" && !errors.Is(e.Err, errReader) {
 		s += " (" + help + ")"
 	}
 	return s

@@ -14,9 +14,9 @@ type watch map[string]os.FileInfo
 
 // look remembers the files of a ledger. The log and its index exist from the first
 // commit to the last close.
-func look(path string) (watch, error) {
+func look(names ...string) (watch, error) {
 	w := watch{}
-	for _, name := range [...]string{path, path + "-wal", path + "-shm"} {
+	for _, name := range names {
 		info, err := os.Stat(name)
 		if err != nil {
 			return nil, err

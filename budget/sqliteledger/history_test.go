@@ -25,12 +25,15 @@ func historyOf(t testing.TB, l *Ledger, at time.Time, b budget.Budget) budget.Hi
 	return all[0]
 }
 
+// olderSchemas take a file back to an older version.
+var olderSchemas = map[string]string{
+	"the first":  "DROP INDEX people; ALTER TABLE entry DROP COLUMN was; PRAGMA user_version=1",
+	"the second": "DROP INDEX people; CREATE INDEX people ON entry(id) WHERE kind IN ('limit','freeze'); PRAGMA user_version=2",
+}
+
 // A file of an older version gains what this one has, and keeps its books.
 func TestAnOlderFileIsBroughtUpToDate(t *testing.T) {
-	for name, undo := range map[string]string{
-		"the first":  "DROP INDEX people; ALTER TABLE entry DROP COLUMN was; PRAGMA user_version=1",
-		"the second": "DROP INDEX people; CREATE INDEX people ON entry(id) WHERE kind IN ('limit','freeze'); PRAGMA user_version=2",
-	} {
+	for name, undo := range olderSchemas {
 		t.Run(name, func(t *testing.T) { bringUpToDate(t, undo) })
 	}
 }

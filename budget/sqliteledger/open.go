@@ -17,6 +17,7 @@ import (
 // file.
 type Ledger struct {
 	path     string
+	readOnly bool
 	id, key  string // drawn when the file was made
 	wait     time.Duration
 	clock    *budget.Clock
@@ -27,9 +28,11 @@ type Ledger struct {
 	wake chan struct{} // capacity 1
 	done chan struct{} // closed when the committer has ended
 
-	reading sync.Mutex // guards reader and stories
+	reading sync.Mutex // guards what follows, until mu
 	reader  *conn
 	stories map[int64]*story // by page; see History
+	redial  func() error     // of a handle that only reads and is open; else nil
+	still   os.FileInfo      // of such a handle: the file at rest, which has no log; else nil
 
 	mu       sync.Mutex // guards what follows
 	queue    []*op
@@ -57,6 +60,16 @@ type Options struct {
 	// AllowNetworkFS opens a file on a network file system. If its locks or syncs are
 	// not what they say, budgets are overspent.
 	AllowNetworkFS bool
+	// ReadOnly opens a file that exists and changes nothing, in it or beside it: an older
+	// schema stays as it is and can be read, no process is signed in, and what a dead one
+	// has left in flight stays held until somebody opens the file for writing. It works
+	// while other processes write. Whatever would change the books fails with the fault
+	// [ReadOnly]; holds among it, so that nothing is sent.
+	//
+	// The right to read FILE is enough while no process has it open. Else FILE-wal and
+	// FILE-shm must be readable too, which have the mode of FILE; if a process has died and
+	// left FILE-wal without FILE-shm, the right to make that is needed.
+	ReadOnly bool
 
 	vfs   string        // for tests: a VFS of the driver; empty: ours
 	clock *budget.Clock // for tests; nil: the system's
@@ -82,8 +95,10 @@ func (o Options) Open(path string) (*Ledger, error) {
 	if name := networkFS(filepath.Dir(path)); name != "" && !o.AllowNetworkFS {
 		return nil, &Error{Path: path, Fault: NetworkFS, Err: errors.New(name)}
 	}
-	if err := create(path); err != nil {
-		return nil, err
+	if !o.ReadOnly {
+		if err := create(path); err != nil {
+			return nil, err
+		}
 	}
 	l := &Ledger{
 		path: path, wait: o.Wait, clock: o.clock, live: map[budget.HoldID]*live{}, marks: map[int64]*mark{},
@@ -96,6 +111,9 @@ func (o Options) Open(path string) (*Ledger, error) {
 		l.wait = 10 * time.Second
 	}
 	registerVFS()
+	if o.ReadOnly {
+		return o.openReader(l, cmp.Or(o.vfs, vfsName))
+	}
 	if err := l.open(cmp.Or(o.vfs, vfsName)); err != nil {
 		return nil, errors.Join(l.fault(err), l.release())
 	}
@@ -125,8 +143,10 @@ func (l *Ledger) open(vfs string) (err error) {
 	if err := l.enter(); err != nil {
 		return err
 	}
-	_ = os.Chmod(l.path+"-shm", 0o600) // an index without content: for tidiness only
-	if l.files, err = look(l.path); err != nil {
+	if info, err := os.Stat(l.path); err == nil {
+		_ = os.Chmod(l.path+"-shm", info.Mode().Perm()) // who may read the file needs it for that
+	}
+	if l.files, err = look(l.path, l.path+"-wal", l.path+"-shm"); err != nil {
 		return err
 	}
 	return l.books.patience(l.wait, l.wanted)
@@ -182,7 +202,7 @@ func (l *Ledger) release() error {
 			errs = append(errs, c.shut())
 		}
 	}
-	l.reader = nil
+	l.reader, l.redial = nil, nil
 	if l.presence != nil {
 		errs = append(errs, l.presence.leave())
 	}

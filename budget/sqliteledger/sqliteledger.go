@@ -161,6 +161,9 @@ func (b *books) totals(bud budget.Budget, at time.Time) (budget.Totals, error) {
 
 // flush writes the outcomes that wait in memory.
 func (l *Ledger) flush(ctx context.Context) error {
+	if l.readOnly { // it has none
+		return nil
+	}
 	l.mu.Lock()
 	idle := len(l.outcomes) == 0
 	err := l.unusable()
@@ -176,8 +179,8 @@ func (l *Ledger) flush(ctx context.Context) error {
 func (l *Ledger) read(ctx context.Context, f func(*conn)) error {
 	l.reading.Lock()
 	defer l.reading.Unlock()
-	if l.reader == nil {
-		return &Error{Path: l.path, Fault: Closed}
+	if err := l.ready(); err != nil {
+		return err
 	}
 	if err := l.files.check(); err != nil {
 		return err
@@ -195,10 +198,23 @@ func (l *Ledger) read(ctx context.Context, f func(*conn)) error {
 	}
 	err = errors.Join(err, l.reader.take())
 	switch {
+	case l.changed():
+		return &Error{Path: l.path, Fault: Busy, Err: errChanged}
 	case err == nil:
 		return nil
 	case errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil:
 		return l.givenUp(ctx)
 	}
 	return l.fault(err)
+}
+
+// ready says why there is no connection for readers, if there is none. l.reading is held.
+func (l *Ledger) ready() error {
+	if err := l.refresh(); err != nil {
+		return l.fault(err)
+	}
+	if l.reader == nil {
+		return &Error{Path: l.path, Fault: Closed}
+	}
+	return nil
 }

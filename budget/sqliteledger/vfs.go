@@ -2,6 +2,7 @@ package sqliteledger
 
 import (
 	"errors"
+	"io/fs"
 	"syscall"
 
 	"github.com/ncruces/go-sqlite3"
@@ -13,7 +14,8 @@ const vfsName = "outlay"
 
 // fullVFS is the driver's own VFS, but it tells a full disk from a broken one: after the
 // first the ledger goes on when there is space. The driver (v0.37.0) means to, and looks
-// for a bare errno where the os package returns a *PathError.
+// for a bare errno where the os package returns a *PathError. And it opens a log that may
+// only be read for reading, as SQLite's own does.
 type fullVFS struct{ vfs.VFSFilename }
 
 func registerVFS() { vfs.Register(vfsName, fullVFS{vfs.Find("").(vfs.VFSFilename)}) }
@@ -21,6 +23,9 @@ func registerVFS() { vfs.Register(vfsName, fullVFS{vfs.Find("").(vfs.VFSFilename
 // OpenFilename implements [vfs.VFSFilename].
 func (v fullVFS) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	f, flags, err := v.VFSFilename.OpenFilename(name, flags)
+	if flags&vfs.OPEN_WAL != 0 && flags&vfs.OPEN_READWRITE != 0 && errors.Is(err, fs.ErrPermission) {
+		f, flags, err = v.VFSFilename.OpenFilename(name, flags&^(vfs.OPEN_READWRITE|vfs.OPEN_CREATE)|vfs.OPEN_READONLY)
+	}
 	if err != nil {
 		return nil, flags, err
 	}

@@ -193,7 +193,7 @@ var backupCommand = command{
 			if len(args) != 1 {
 				return wrong("backup needs the name of one new file")
 			}
-			l, err := o.open()
+			l, err := o.read()
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,8 @@
 // Spend is the operator's command over a ledger file: what was spent and what is left,
 // which calls have no known outcome, and what people do about it. It may be used while
-// services run; every change is an entry that says who made it and why.
+// services run; every change is an entry that says who made it and why. Report, presumed,
+// verify and backup change nothing and need the right to read alone. What a dead process has
+// left in flight is held for them, until somebody opens the ledger to change it.
 //
 //	spend report
 //	spend -ledger /var/lib/outlay/spend.db presumed -provider twilio-sms
@@ -182,14 +184,23 @@ type operator struct {
 	ledger *sqliteledger.Ledger
 }
 
-// open opens the ledger. No file is made: a new and empty ledger would look like one in
-// which nothing was spent.
-func (o *operator) open() (*sqliteledger.Ledger, error) {
+// open opens the ledger to change it.
+func (o *operator) open() (*sqliteledger.Ledger, error) { return o.openWith(sqliteledger.Options{}) }
+
+// read opens the ledger to read it alone: a report of a newer version must not change the
+// file so that the services, of an older one, refuse it.
+func (o *operator) read() (*sqliteledger.Ledger, error) {
+	return o.openWith(sqliteledger.Options{ReadOnly: true})
+}
+
+// openWith makes no file: a new and empty ledger would look like one in which nothing was
+// spent.
+func (o *operator) openWith(options sqliteledger.Options) (*sqliteledger.Ledger, error) {
 	if _, err := os.Stat(o.path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no ledger %s; name it with -ledger FILE or OUTLAY_LEDGER", o.path)
 	}
 	var err error
-	o.ledger, err = sqliteledger.Open(o.path)
+	o.ledger, err = options.Open(o.path)
 	return o.ledger, err
 }
 

@@ -75,6 +75,7 @@ func TestReport(t *testing.T) {
 	window := time.Now().UTC().Format("2006-01")
 	require.Equal(t, strings.Fields("budget window spent presumed held available limit unit forecast"), strings.Fields(lines[0]))
 	require.Equal(t, append([]string{"sms-month", window}, strings.Fields("0.7583 0.5 0.5 48.2417 to 49.1417 50 USD lasts")...), strings.Fields(lines[1]))
+	require.Contains(t, lines[2], "available A to B: A now; B if no call")
 
 	rows, err := csv.NewReader(strings.NewReader(good(t, "report", "-format", "csv", "-all"))).ReadAll()
 	require.NoError(t, err)
@@ -86,6 +87,27 @@ func TestReport(t *testing.T) {
 	require.Equal(t, "0.7583", objects[0]["spent"], "a string, so that no digit is lost")
 	require.Equal(t, false, objects[0]["frozen"])
 	require.Equal(t, "nothing\n", good(t, "report", "-until", "2020-01-01"))
+}
+
+// A report must not bring a file up to date: the services, of an older version, would
+// refuse it.
+func TestReportsChangeNothing(t *testing.T) {
+	require.NoError(t, service(t).Close())
+	path := os.Getenv("OUTLAY_LEDGER")
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, args := range [][]string{{"report"}, {"report", "-all"}, {"presumed"}, {"verify"}, {"backup", filepath.Join(t.TempDir(), "copy.db")}} {
+		good(t, args...)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, before, after, "%v", args)
+		require.NoFileExists(t, path+"-wal")
+		require.NoFileExists(t, path+"-shm")
+	}
+	good(t, "freeze", "-provider", "sms", "-why", "test")
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NotEqual(t, before, after)
 }
 
 func TestForecast(t *testing.T) {
@@ -110,6 +132,8 @@ func TestPresumed(t *testing.T) {
 	out := good(t, "presumed", "-provider", "sms")
 	require.Contains(t, out, "abc-2  presumed  sms")
 	require.Contains(t, out, "abc-4  held      sms")
+	require.Contains(t, out, "id: Calls()[i].Attempts[j].Hold of transport.Record")
+	require.NotContains(t, good(t, "presumed", "-format", "csv"), "Attempts", "programs read it")
 	require.Equal(t, "nothing\n", good(t, "presumed", "-provider", "maps"))
 }
 

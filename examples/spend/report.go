@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -50,13 +51,16 @@ var reportCommand = command{
 			if err := tableOf(totals, time.Now()).table(o.out); err != nil {
 				return err
 			}
+			if slices.ContainsFunc(totals, isRange) {
+				o.print("available A to B: A now; B if no call that is presumed or held cost more than is known of it\n")
+			}
 			return o.frozen(ctx)
 		}
 	},
 }
 
 func (o *operator) totals(ctx context.Context, windows bool, from, to time.Time) ([]budget.Totals, error) {
-	l, err := o.open()
+	l, err := o.read()
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +141,9 @@ func tableOf(totals []budget.Totals, now time.Time) report {
 	return r
 }
 
+// isRange reports whether what is left depends on what nobody knows yet.
+func isRange(t budget.Totals) bool { return t.Presumed+t.Held > t.Floor }
+
 // forecast says when the budget will be used up at the present pace.
 func forecast(t budget.Totals, now time.Time) string {
 	if !now.Before(t.Window.End) {
@@ -165,7 +172,7 @@ var verifyCommand = command{
 			if len(args) > 0 {
 				return wrong("verify has no arguments")
 			}
-			l, err := o.open()
+			l, err := o.read()
 			if err != nil {
 				return err
 			}
@@ -200,7 +207,7 @@ var presumedCommand = command{
 			if err := checkFormat(*format, args); err != nil {
 				return err
 			}
-			l, err := o.open()
+			l, err := o.read()
 			if err != nil {
 				return err
 			}
@@ -208,7 +215,11 @@ var presumedCommand = command{
 			if err != nil {
 				return err
 			}
-			return write(o.out, *format, unresolvedOf(all))
+			err = write(o.out, *format, unresolvedOf(all))
+			if err == nil && len(all) > 0 && *format == "table" {
+				o.print("id: Calls()[i].Attempts[j].Hold of transport.Record in the program that made the call; ref: the vendor's, of an answer\n")
+			}
+			return err
 		}
 	},
 }
