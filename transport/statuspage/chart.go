@@ -91,11 +91,11 @@ func frameOf(b *budgetView, now time.Time) (frame, string) {
 		return f, ""
 	}
 	first := time.Time(b.History.Points[0].At)
-	watched := max(now.Sub(first), 10*time.Second)
+	watched := now.Sub(first)
 	if watched >= w.End.Sub(w.Start)/24 {
 		return f, ""
 	}
-	f.from, f.to = first, first.Add(watched*5/4)
+	f.from, f.to = first, first.Add(max(watched, 10*time.Second)*5/4)
 	return f, fmt.Sprintf("Watched for %s; the window ends at %s.", span(watched), b.Ends)
 }
 

@@ -404,19 +404,23 @@ type plain struct{ budget.Ledger }
 func TestHistoryFollowsTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, plain{new(budget.Memory)}, provider("maps", "1000"))
+		require.NoError(t, w.send(t.Context(), "maps"))
+		w.json(t, "/")
+		time.Sleep(4 * time.Second)
+		require.Contains(t, w.html(t, "/"), "Watched for 4 s; the window ends")
 		for i := range 400 {
 			time.Sleep(3 * time.Minute)
 			_ = w.send(t.Context(), "maps", "Fail", strings.Repeat("y", i%2))
 		}
 		b := w.json(t, "/").Budgets[0]
-		require.Equal(t, []string{"100", "100"}, []string{b.Settled, b.Presumed})
+		require.Equal(t, []string{"100.5", "100"}, []string{b.Settled, b.Presumed})
 		points := b.History.Points
 		require.LessOrEqual(t, len(points), 192)
 		require.Greater(t, len(points), 96)
 		for i := 1; i < len(points); i++ {
 			require.True(t, points[i].At.After(points[i-1].At))
 		}
-		require.Equal(t, "100", points[len(points)-1].Settled)
+		require.Equal(t, "100.5", points[len(points)-1].Settled)
 		require.Equal(t, "lasts", b.Forecast.State)
 		page := w.html(t, "/")
 		require.Equal(t, 1, strings.Count(page, `class="chart"`))
