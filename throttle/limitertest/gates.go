@@ -71,6 +71,20 @@ var gateChecks = []check{
 		}
 		return notBefore("first turn", starts[0], 200*time.Millisecond)
 	}},
+	{"who may wait until a gate opens is not late by those before it", func(c *trial) error {
+		if err := c.close(c.key, 2*time.Second); err != nil {
+			return err
+		}
+		var q queue
+		for i := range 6 { // the waiters may be spread over a part of the gate, but those who cannot wait so long
+			a := throttle.Ask{Legs: []throttle.Leg{c.leg()}, MaxWait: time.Minute}
+			if i%2 == 1 {
+				a.MaxWait = time.Until(c.begin.Add(2*time.Second + 150*time.Millisecond))
+			}
+			q.add(c, "x", a)
+		}
+		return inOrder(&q, "xxxxxx")
+	}},
 	{"a gate of one scope leaves the others open", func(c *trial) error {
 		a, b := c.scope("a", wide), c.scope("b", wide)
 		if err := errors.Join(c.passes(1, c.leg(wide), a), c.close(a.Key, time.Minute)); err != nil {
