@@ -85,6 +85,20 @@ var gateChecks = []check{
 		}
 		return inOrder(&q, "xxxxxx")
 	}},
+	{"who may wait to the instant at which a gate opens gets a turn", func(c *trial) error {
+		for i := range 10 {
+			l, until := c.scope(fmt.Sprint(i)), time.Now().Add(100*time.Millisecond)
+			if err := c.Cap(c.ctx, throttle.Cap{Key: l.Key, Until: until}); err != nil {
+				return err
+			}
+			turn, err := c.within(time.Until(until), l)
+			turn.Done()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
 	{"a gate of one scope leaves the others open", func(c *trial) error {
 		a, b := c.scope("a", wide), c.scope("b", wide)
 		if err := errors.Join(c.passes(1, c.leg(wide), a), c.close(a.Key, time.Minute)); err != nil {

@@ -156,7 +156,10 @@ func (l *Limiter) next(ctx context.Context, w *wait) (*taken, error) {
 	if err != nil || t != nil {
 		return t, err
 	}
-	if until.After(w.latest) {
+	// A gate that it was let wait for opens a little later by Redis than by this process: no
+	// reason to refuse it after all that time.
+	late := until.Sub(w.latest)
+	if late > lead || late > 0 && (why != throttle.ReasonGate || !w.queued || w.byCtx) {
 		return nil, w.refusal(why, until)
 	}
 	return nil, l.sleep(ctx, w, until, why, changed)
