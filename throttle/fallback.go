@@ -47,8 +47,19 @@ func (f *fallback) Wait(ctx context.Context, a Ask) (Turn, error) {
 	ask := a
 	ask.OnQueue = func(c Forecast) { // it queues, so it answers
 		f.answered(ctx)
-		if a.OnQueue != nil {
-			a.OnQueue(c)
+		if told := a.OnQueue; told != nil {
+			a.OnQueue = nil // shared may fail after that, and local queue as well
+			told(c)
+		}
+	}
+	if a.Still != nil {
+		ask.Still = func() error {
+			still := a.Still
+			a.Still = nil
+			if still == nil {
+				return nil
+			}
+			return still()
 		}
 	}
 	back := false

@@ -138,6 +138,36 @@ func TestFallbackProbeThatQueuesBringsAllBack(t *testing.T) {
 	})
 }
 
+// dies is a shared limiter whose store goes down while a call waits in its queue.
+type dies struct{ *Bucket }
+
+func (dies) Wait(_ context.Context, a Ask) (Turn, error) {
+	a.OnQueue(Forecast{})
+	if err := a.Still(); err != nil {
+		return Turn{}, err
+	}
+	time.Sleep(time.Second)
+	return Turn{}, ErrUnavailable
+}
+
+func TestFallbackAsksOnceWhereACallQueuesTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local := NewBucket()
+		both := Fallback(dies{NewBucket()}, local)
+		p := leg("p", PerMinute(1))
+		_, err := local.Wait(t.Context(), ask(p))
+		require.NoError(t, err)
+		a, begin := ask(p), time.Now()
+		var hooks string
+		a.OnQueue = func(Forecast) { hooks += "queue " }
+		a.Still = func() error { hooks += "still "; return nil }
+		_, err = both.Wait(t.Context(), a)
+		require.NoError(t, err)
+		require.Equal(t, time.Minute, time.Since(begin), "it waited in both")
+		require.Equal(t, "queue still ", hooks)
+	})
+}
+
 func TestFallbackProbeThatGivesUpSaysNothing(t *testing.T) {
 	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, degraded func() bool) {
 		shared.set(true)
