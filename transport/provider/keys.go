@@ -14,10 +14,16 @@ import (
 // later is not found, and the call does not use the scope.
 const maxKeyBody = 1 << 20
 
-// Field returns a function that finds the first of the named fields in a request's form
-// or in the object of its JSON, for scopes and tenants: Field("From") is the sender of a
+// several is the key of all calls in which a field stands with more than one value: which
+// one the vendor takes is unknown, so that their callers must not choose.
+const several = "(several)"
+
+// Field returns a function that finds the first of the named fields that a request's form
+// or the object of its JSON has, for scopes and tenants: Field("From") is the sender of a
 // message at Twilio, Field("model") the model of a chat. It reads the body through
 // GetBody, at most a megabyte of it, and gives an empty string if there is no such field.
+// Which of several different values of one field the vendor takes is unknown: calls with
+// such a field have one key, "(several)", all together.
 func Field(names ...string) func(*http.Request) string {
 	return func(r *http.Request) string {
 		if r.Body == nil || r.Body == http.NoBody || r.GetBody == nil {
@@ -45,33 +51,51 @@ func formField(body io.Reader, names []string) string {
 	}
 	form, _ := url.ParseQuery(string(b)) // what does not parse is absent
 	for _, name := range names {
-		if v := form.Get(name); v != "" {
+		if v := theOne(form[name]); v != "" {
 			return v
 		}
 	}
 	return ""
 }
 
-// jsonField finds a string at the top of an object. It reads no further than the first
-// name that is there.
+// theOne is the value that all of them are.
+func theOne(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	if slices.ContainsFunc(all, func(v string) bool { return v != all[0] }) {
+		return several
+	}
+	return all[0]
+}
+
+// jsonField finds the first name that is a string at the top of an object. It reads to the
+// end, as far as the object is whole: a name may come again.
 func jsonField(body io.Reader, names []string) string {
 	d := json.NewDecoder(body)
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return ""
 	}
+	found := make([][]string, len(names))
+	var value json.RawMessage // its memory is used again
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return ""
+			break
 		}
 		name, _ := key.(string)
-		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return ""
+			break
 		}
-		var s string
-		if slices.Contains(names, name) && json.Unmarshal(value, &s) == nil && s != "" {
-			return s
+		if i := slices.Index(names, name); i >= 0 {
+			var s string
+			_ = json.Unmarshal(value, &s) // what is no string has no value
+			found[i] = append(found[i], s)
+		}
+	}
+	for _, all := range found {
+		if v := theOne(all); v != "" {
+			return v
 		}
 	}
 	return ""

@@ -34,6 +34,18 @@ func TestField(t *testing.T) {
 		{"within a megabyte", js, `{"a":"` + strings.Repeat("x", 1<<19) + `","model":"m"}`, []string{"model"}, "m"},
 		{"beyond a megabyte", js, `{"a":"` + strings.Repeat("x", 1<<20) + `","model":"m"}`, []string{"model"}, ""},
 		{"no body", js, "", []string{"model"}, ""},
+		{"the same twice", form, "From=a&From=a", []string{"From"}, "a"},
+		{"two values", form, "From=a&From=b", []string{"From"}, "(several)"},
+		{"two values, the other way round", form, "From=b&To=1&From=a", []string{"From"}, "(several)"},
+		{"two values, one empty", form, "From=&From=b", []string{"From"}, "(several)"},
+		{"two values of the first name", form, "From=a&Sid=1&Sid=2", []string{"Sid", "From"}, "(several)"},
+		{"two values of a name that does not count", form, "From=a&Sid=1&From=b", []string{"Sid", "From"}, "1"},
+		{"JSON, the same twice", js, `{"model":"m","a":{"model":"n"},"model":"m"}`, []string{"model"}, "m"},
+		{"JSON, two values", js, `{"model":"m","a":1,"model":"n"}`, []string{"model"}, "(several)"},
+		{"JSON, two values by another spelling", js, `{"model":"n","mod\u0065l":"m"}`, []string{"model"}, "(several)"},
+		{"JSON, two values, one no string", js, `{"model":"m","model":["n"]}`, []string{"model"}, "(several)"},
+		{"JSON, two values, the second cut", js, `{"model":"m","model":"n`, []string{"model"}, "m"},
+		{"JSON, names in their order, not that of the body", js, `{"from":"a","profile":"p"}`, []string{"profile", "from"}, "p"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

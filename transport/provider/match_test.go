@@ -57,6 +57,7 @@ var calls = []struct {
 	{"DELETE api.twilio.com/2010-04-01/Accounts/AC1/Messages/SM1.json", "", "", "twilio-sms", 0, ""},
 	{"POST api.twilio.com/2010-04-01/Accounts/AC1/Messages/SM1.json", form, query("Body", ""), "twilio-sms", 0, ""},
 	{"POST api.twilio.com/2010-04-01/Accounts/AC1/Messages.json", form, query("To", "whatsapp:+15550100", "From", "whatsapp:+15550101", "Body", "Hi"), "twilio-sms", unpriced, ""},
+	{"POST api.twilio.com/2010-04-01/Accounts/AC1/Messages.json", form, "To=%2B15550100&To=whatsapp%3A%2B15550100&Body=Hi", "twilio-sms", unpriced, ""},
 	{"POST api.twilio.com/2010-04-01/Accounts/AC1/Messages.json", form, query("To", "+15550100", "From", "+15550101", "Body", "Hi", "MediaUrl", "https://x"), "twilio-sms", unpriced, ""},
 	{"POST api.twilio.com/2010-04-01/Accounts/AC1/Calls.json", form, query("To", "+15550100", "From", "+15550101"), "twilio-sms", unpriced, ""},
 	{"POST api.twilio.com//2010-04-01/Accounts/AC1/./Messages.json", form, query("To", "+15550100", "From", "+15550101", "Body", "Hi"), "twilio-sms", 1, "sender"},

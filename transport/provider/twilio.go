@@ -57,7 +57,7 @@ type twilioTexts struct{ price.SMS }
 var twilioTo = Field("To")
 
 func (t twilioTexts) Quote(r *http.Request) (budget.Quote, error) {
-	if strings.Contains(twilioTo(r), ":") {
+	if to := twilioTo(r); to == several || strings.Contains(to, ":") {
 		return budget.Quote{}, fmt.Errorf("%w: it is no text message", budget.ErrUnpriced)
 	}
 	return t.SMS.Quote(r)
