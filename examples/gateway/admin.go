@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/transport/gateway"
 	"github.com/outlay-go/outlay/transport/statuspage"
 )
@@ -66,12 +67,21 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, stop := context.WithTimeout(r.Context(), time.Second)
 	defer stop()
-	if s, err := p.gw.Transport().Status(ctx); err != nil || s.LedgerErr != nil {
+	look := mayLook(p.file.Admin)(r)
+	switch s, err := p.gw.Transport().Status(ctx); {
+	case errors.Is(s.LedgerErr, budget.ErrConflict):
+		text := "a budget contradicts the ledger: calls that it pays for are refused"
+		if look {
+			text += "\n" + s.LedgerErr.Error()
+		}
+		say(w, http.StatusServiceUnavailable, text)
+		return
+	case err != nil || s.LedgerErr != nil:
 		say(w, http.StatusServiceUnavailable, "the ledger does not answer: calls that budgets pay for are refused")
 		return
 	}
 	text := "ok"
-	if mayLook(p.file.Admin)(r) {
+	if look {
 		text = strings.Join(append([]string{text}, p.notices()...), "\n")
 	}
 	say(w, http.StatusOK, text)

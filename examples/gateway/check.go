@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/sqliteledger"
 	"github.com/outlay-go/outlay/transport/gateway"
 )
 
-// checkCommand reads the configuration and builds the gateway of it. It opens no listener
-// and no ledger, and writes nothing.
-func checkCommand(_ context.Context, c *invocation) (int, error) {
+// checkCommand reads the configuration and builds the gateway of it. It opens no listener.
+// The file of a ledger that is there is opened, to compare the budgets with the books.
+func checkCommand(ctx context.Context, c *invocation) (int, error) {
 	strict := c.set.Bool("strict", false, "exit with 2 if there are warnings")
 	show := c.set.Bool("print", false, "print what is in force, presets expanded and secrets masked")
 	noSecrets := c.set.Bool("no-secrets", false, "do not look at env: and file: secrets, for machines that do not have them")
@@ -42,6 +43,14 @@ func checkCommand(_ context.Context, c *invocation) (int, error) {
 	if _, err := gateway.New(file.Config, gateway.Parts{Ledger: new(budget.Memory)}); err != nil {
 		return failed, err
 	}
+	conflicts, warning := compareFile(ctx, file)
+	if len(conflicts) > 0 {
+		return c.refused(conflicts, new(stores))
+	}
+	if warning != nil {
+		problems = append(problems, *warning)
+		fmt.Fprintln(c.errs, warning)
+	}
 	if *show {
 		fmt.Fprint(c.out, file.Print())
 	}
@@ -50,6 +59,23 @@ func checkCommand(_ context.Context, c *invocation) (int, error) {
 		return misused, nil
 	}
 	return done, nil
+}
+
+// compareFile compares the budgets with the books, if they are in a file that is there.
+func compareFile(ctx context.Context, f *gateway.File) (conflicts []gateway.Problem, warning *gateway.Problem) {
+	if _, err := os.Stat(f.Ledger.Path); f.Ledger.Kind != "sqlite" || err != nil {
+		return nil, nil
+	}
+	ledger, err := sqliteledger.Options{Wait: 2 * time.Second}.Open(f.Ledger.Path)
+	if err == nil {
+		s := &stores{ledger: ledger, closers: []func() error{ledger.Close}}
+		conflicts, err = s.compare(ctx, f)
+		err = errors.Join(err, s.close())
+	}
+	if err != nil {
+		warning = &gateway.Problem{File: f.Path, Warning: true, Text: "the budgets were not compared with the ledger: " + err.Error()}
+	}
+	return conflicts, warning
 }
 
 // headers are those of a request, given by -H as curl takes them.
@@ -72,7 +98,7 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 	h := headers{http.Header{}}
 	c.set.Var(h, "H", "a `header` of the request, such as 'Outlay-Tenant: acme'; may be repeated")
 	body := c.set.String("d", "", "the `body` of the request")
-	provider := c.set.String("listener", "", "the request comes in by the listener of this `provider`")
+	listener := c.set.String("listener", "", "the request comes in by this `listener`: its address, or the provider to which it belongs; the default is the first one for all providers")
 	rest, err := c.parse()
 	if err != nil {
 		return misused, errors.Join(errUsage, err)
@@ -88,6 +114,10 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 		}
 		return failed, nil
 	}
+	on, err := listenerOf(file, *listener)
+	if err != nil {
+		return misused, err
+	}
 	if _, err := os.Stat(file.Ledger.Path); file.Ledger.Kind == "sqlite" && errors.Is(err, fs.ErrNotExist) {
 		file.Ledger.Kind = "memory" // nothing was spent, and nothing is written here
 	}
@@ -96,6 +126,9 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 		return failed, err
 	}
 	defer func() { _ = s.close() }() // it was only read
+	if conflicts, _ := s.compare(ctx, file); len(conflicts) > 0 {
+		return c.refused(conflicts, s)
+	}
 	gw, err := gateway.New(file.Config, gateway.Parts{Ledger: s.ledger, Limiter: s.limiter})
 	if err != nil {
 		return failed, err
@@ -111,12 +144,28 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 			r.Header.Set("Content-Type", "application/json")
 		}
 	}
-	plan, err := gw.Plan(gateway.Listener{Provider: *provider}, r)
+	plan, err := gw.Plan(on.Listener, r)
 	if err != nil {
 		return failed, err
 	}
-	explain(c.out, file, plan)
+	explain(c.out, file, on, plan)
+	if plan.Refusal != nil {
+		return wouldRefuse, nil
+	}
 	return done, nil
+}
+
+// listenerOf is the way in by which the request comes.
+func listenerOf(f *gateway.File, name string) (gateway.Listen, error) {
+	for _, l := range f.Listen {
+		if l.Provider == name || l.Address == name && name != "" {
+			return l, nil
+		}
+	}
+	if name == "" && len(f.Listen) > 0 {
+		return f.Listen[0], nil
+	}
+	return gateway.Listen{}, fmt.Errorf("there is no listener %q: write its address, or the provider to which it belongs", name)
 }
 
 // asSent is the request as a server reads it: also OPTIONS *, CONNECT and URLs of others.
@@ -131,10 +180,11 @@ func asSent(ctx context.Context, method, target, body string) (*http.Request, er
 }
 
 // explain writes a plan for people.
-func explain(w io.Writer, f *gateway.File, p gateway.Plan) {
+func explain(w io.Writer, f *gateway.File, on gateway.Listen, p gateway.Plan) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-12s%s\n", name, fmt.Sprintf(format, args...))
 	}
+	line("listener", "%s", on.Address)
 	line("provider", "%s", or(p.Provider, "none"))
 	line("caller", "%s", or(p.Caller, "unknown"))
 	line("tenant", "%s", or(p.Tenant, "none"))

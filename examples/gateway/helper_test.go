@@ -340,7 +340,9 @@ func twilio(upstream, more string) string {
 // run1 runs a command of the program and returns its output and exit status.
 func run1(t testing.TB, args ...string) (out string, code int) {
 	t.Helper()
-	b, err := exec.CommandContext(t.Context(), program1(t), args...).CombinedOutput()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of one that serves in place of failing
+	defer cancel()
+	b, err := exec.CommandContext(ctx, program1(t), args...).CombinedOutput()
 	if e := new(exec.ExitError); errors.As(err, &e) {
 		return string(b), e.ExitCode()
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 
+	"github.com/outlay-go/outlay/transport"
 	"github.com/outlay-go/outlay/transport/gateway"
 )
 
@@ -28,6 +29,20 @@ func callLogger(l *slog.Logger, c gateway.LogChoice) *slog.Logger {
 		return slog.New(atLeast{l.Handler(), slog.LevelError})
 	}
 	return l
+}
+
+// eventLogger logs the events that have no line of a call: that tells of a refusal already,
+// unless no calls are logged.
+func eventLogger(l *slog.Logger, c gateway.LogChoice) func(context.Context, transport.Event) {
+	all := transport.LogTo(l, transport.LogOptions{})
+	if c.Calls == "none" {
+		return all
+	}
+	return func(ctx context.Context, e transport.Event) {
+		if e.Kind != transport.KindRefused {
+			all(ctx, e)
+		}
+	}
 }
 
 // atLeast drops what is below a level.

@@ -4,14 +4,15 @@
 //
 //	go build -o outlay-gateway ./examples/gateway
 //	./outlay-gateway -config outlay.yaml            # run; SIGHUP reloads, SIGTERM ends it
-//	./outlay-gateway check -config outlay.yaml      # is the file right? nothing is opened
+//	./outlay-gateway check -config outlay.yaml      # is the file right?
 //	./outlay-gateway explain 'POST /twilio/2010-04-01/Accounts/AC1/Messages.json' -d 'To=+1202…&From=+1…&Body=Hi'
 //	./outlay-gateway token                          # a new token of a caller, and its hash
 //
 // README.md beside this file is the guide: base URLs by SDK, what programs see, operation.
 //
 // The exit status is 0 if all is well, 1 if something failed, 2 if the command line is
-// wrong, or, of check -strict, if there are warnings.
+// wrong, or, of check -strict, if there are warnings, and 3 if the call that explain was
+// asked about would be refused.
 package main
 
 import (
@@ -28,9 +29,10 @@ import (
 
 // The exit statuses.
 const (
-	done    = 0
-	failed  = 1
-	misused = 2
+	done        = 0
+	failed      = 1
+	misused     = 2
+	wouldRefuse = 3
 )
 
 func main() { os.Exit(start(context.Background(), os.Args[1:], os.Stdout, os.Stderr)) }
@@ -45,7 +47,7 @@ type command struct {
 var commands = []command{
 	{"run", "serve until SIGTERM (this is what happens without a command)", runCommand},
 	{"check", "read the configuration and say what is wrong with it", checkCommand},
-	{"explain", "say what would happen to a request: explain 'METHOD /path' [-H header] [-d body]", explainCommand},
+	{"explain", "say what would happen to a request: explain 'METHOD /path' [-H header] [-d body]; exits with 3 if it would be refused", explainCommand},
 	{"token", "print a new token for a caller, and its hash for the configuration", tokenCommand},
 	{"version", "print version, commit and Go version", versionCommand},
 	{"healthcheck", "ask a running gateway whether it is healthy, for containers without curl", healthCommand},

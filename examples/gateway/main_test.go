@@ -81,6 +81,12 @@ func TestExamplesAreChecked(t *testing.T) {
 		}},
 		{[]string{"POST /openai/v1/chat/completions", "-d", `{"model":"gpt-5"}`}, []string{"refused     402"}},
 		{[]string{"-listener", "stripe", "POST /v1/charges"}, []string{"provider    stripe", "upstream    https://api.stripe.com/v1/charges"}},
+		{[]string{"-listener", "10.0.3.5:8788", "GET /google/maps/api/geocode/json?address=Berlin"}, []string{
+			"listener    10.0.3.5:8788", "caller      unknown", "refused     401: a token of this gateway is needed",
+		}},
+		{[]string{"-listener", "10.0.3.5:8788", "GET /google/maps/api/geocode/json?address=Berlin", "-H", "Outlay-Token: shopshopshopshop01"}, []string{
+			"caller      shop", "result      it would be sent",
+		}},
 		{[]string{"OPTIONS *"}, []string{"provider    none", "refused     400: the path must begin with a slash"}},
 		{[]string{"CONNECT api.twilio.com:443"}, []string{"provider    none", "refused     405: this is no proxy"}},
 		{[]string{"GET http://evil.test/google/x"}, []string{"refused     403: this is no proxy"}},
@@ -88,10 +94,14 @@ func TestExamplesAreChecked(t *testing.T) {
 		{[]string{"GET /nowhere/at/all"}, []string{"provider    none", "refused     404"}},
 	} {
 		out, code := run1(t, append([]string{"explain", "-config", config}, c.args...)...)
-		assert.Zero(t, code, out)
+		status := done
 		for _, w := range c.want {
 			assert.Contains(t, out, w)
+			if strings.HasPrefix(w, "refused ") {
+				status = wouldRefuse
+			}
 		}
+		assert.Equal(t, status, code, out)
 		assert.NotContains(t, out, "real-secret")
 	}
 	_, err := os.Stat(filepath.Join(filepath.Dir(config), "spend.db"))
@@ -115,7 +125,7 @@ func TestCheckTellsEverythingAndExits(t *testing.T) {
 	assert.Contains(t, out, "(warning)")
 	_, code = run1(t, "check", "-config", config, "-strict")
 	assert.Equal(t, misused, code)
-	for _, args := range [][]string{{"explode"}, {"run", "-nonsense"}, {"run", "now"}, {"explain", "GET"}, {"token", "--prefix", "a b"}} {
+	for _, args := range [][]string{{"explode"}, {"run", "-nonsense"}, {"run", "now"}, {"explain", "GET"}, {"explain", "-config", config, "-listener", "nobody", "GET /"}, {"token", "--prefix", "a b"}} {
 		_, code = run1(t, args...)
 		assert.Equal(t, misused, code, args)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -22,8 +23,9 @@ const (
 
 // reloader keeps the running configuration and replaces it, whole or not at all.
 type reloader struct {
-	gw  *gateway.Gateway
-	log *slog.Logger
+	gw     *gateway.Gateway
+	stores *stores
+	log    *slog.Logger
 
 	mu      sync.Mutex // guards what follows, and lets one reload happen at a time
 	running *gateway.File
@@ -36,8 +38,8 @@ type reloader struct {
 	since    prometheus.Gauge
 }
 
-func newReloader(f *gateway.File, gw *gateway.Gateway, log *slog.Logger) *reloader {
-	r := &reloader{gw: gw, log: log, running: f, tried: f.Hash}
+func newReloader(f *gateway.File, gw *gateway.Gateway, s *stores, log *slog.Logger) *reloader {
+	r := &reloader{gw: gw, stores: s, log: log, running: f, tried: f.Hash}
 	r.success = prometheus.NewGauge(prometheus.GaugeOpts{Name: "outlay_config_reload_success", Help: "1 if the configuration file is the running configuration, 0 if it was refused."})
 	r.since = prometheus.NewGauge(prometheus.GaugeOpts{Name: "outlay_config_last_reload_success_timestamp_seconds", Help: "When the running configuration was loaded."})
 	r.success.Set(1)
@@ -92,7 +94,9 @@ func (r *reloader) now(why string) (problems []string) {
 		for _, p := range found { // warnings
 			r.log.Warn("configuration", "problem", p.String())
 		}
-		found = next.Restart(r.running)
+		if found = next.Restart(r.running); len(found) == 0 {
+			found, _ = r.stores.compare(context.Background(), next)
+		}
 	}
 	for _, p := range found {
 		problems = append(problems, p.String())

@@ -44,7 +44,22 @@ func runCommand(ctx context.Context, c *invocation) (int, error) {
 	if err != nil {
 		return failed, err
 	}
+	conflicts, err := p.stores.compare(ctx, file)
+	if err != nil {
+		p.log.Warn("the budgets were not compared with the ledger", "error", err.Error())
+	}
+	if len(conflicts) > 0 {
+		return c.refused(conflicts, p.stores)
+	}
 	return p.serve(signals)
+}
+
+// refused tells what is wrong with a file, and closes what was opened for it.
+func (c *invocation) refused(problems []gateway.Problem, s *stores) (int, error) {
+	for _, p := range problems {
+		fmt.Fprintln(c.errs, p)
+	}
+	return failed, s.close()
 }
 
 // program is the gateway with everything around it.
@@ -73,7 +88,7 @@ func assemble(ctx context.Context, file *gateway.File, c *invocation) (*program,
 	page := statuspage.New(statuspage.Options{Allow: mayLook(file.Admin), Title: "outlay gateway", Notices: p.notices})
 	p.gw, err = gateway.New(file.Config, gateway.Parts{
 		Ledger: p.stores.ledger, Limiter: p.stores.limiter, Log: callLogger(p.log, file.Log),
-		OnEvent: transport.Tee(transport.LogTo(p.log, transport.LogOptions{}), metrics.Observe, page.Observe),
+		OnEvent: transport.Tee(eventLogger(p.log, file.Log), metrics.Observe, page.Observe),
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.stores.close())
@@ -81,7 +96,7 @@ func assemble(ctx context.Context, file *gateway.File, c *invocation) (*program,
 	metrics.Watch(p.gw.Transport())
 	page.Watch(p.gw.Transport())
 	registry := prometheus.NewRegistry()
-	p.reload = newReloader(file, p.gw, p.log)
+	p.reload = newReloader(file, p.gw, p.stores, p.log)
 	if err := errors.Join(registry.Register(metrics), p.reload.register(registry)); err != nil {
 		return nil, errors.Join(err, p.stores.close())
 	}

@@ -81,6 +81,14 @@ func open(ctx context.Context, f *gateway.File) (s *stores, err error) {
 	return s, nil
 }
 
+// compare says which budgets of a file contradict the books. A ledger that does not answer
+// says nothing: calls tell of it.
+func (s *stores) compare(ctx context.Context, f *gateway.File) ([]gateway.Problem, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return f.Conflicts(ctx, s.ledger, time.Now())
+}
+
 // close closes what was opened, the last first.
 func (s *stores) close() error {
 	var errs []error

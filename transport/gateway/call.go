@@ -51,7 +51,9 @@ type call struct {
 	unwanted error
 	// flying: an attempt was sent, and is not to be repeated. answered: its header is there.
 	flying, answered, stream bool
-	patience                 *time.Timer
+	// left: the caller had left before the answer was whole.
+	left     bool
+	patience *time.Timer
 	// failed is why the body of the request could not be passed on.
 	failed error
 }
@@ -189,11 +191,23 @@ func (c *call) cancelsOnDisconnect() bool {
 func (c *call) answer(resp *http.Response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answered = true
+	c.answered, c.left = true, c.hasLeft()
 	c.stream = strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/event-stream")
-	if errors.Is(c.unwanted, errCallerLeft) {
+	if c.left {
 		c.abandoned()
 	}
+}
+
+// noteLeft takes note, when the answer has ended, whether somebody still waits for it.
+func (c *call) noteLeft() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = c.hasLeft()
+}
+
+// hasLeft also sees a caller of whose leaving the call was not told yet. c.mu is held.
+func (c *call) hasLeft() bool {
+	return errors.Is(c.unwanted, errCallerLeft) || c.in.Context().Err() != nil
 }
 
 // onEvent is the hook of the Transport. It runs on the goroutine of the call, before the

@@ -92,7 +92,7 @@ func (c *call) identify() *refusal {
 		caller, token, shown = known, inSlot, true
 	}
 	if !shown && c.listener.Token {
-		return c.unknownCaller("a token of this gateway is needed, in Outlay-Token or in place of the vendor's key")
+		return c.noToken(ours)
 	}
 	c.who.caller, c.caller, c.token = caller.Name, caller, token
 	if c.up != nil && len(caller.Providers) > 0 && !slices.Contains(caller.Providers, c.up.Name) {
@@ -102,6 +102,18 @@ func (c *call) identify() *refusal {
 		}
 	}
 	return nil
+}
+
+// noToken tells who shows a key that is no token from who shows none. Without a key of ours
+// the key that stands there is the vendor's.
+func (c *call) noToken(ours bool) *refusal {
+	switch {
+	case !ours:
+		return c.unknownCaller("a token of this gateway is needed, in Outlay-Token")
+	case slices.ContainsFunc(c.slotValues(), func(v string) bool { return v != "" }):
+		return c.unknownCaller("the key that was sent is no token of this gateway, and one is needed, in Outlay-Token or in place of the vendor's key")
+	}
+	return c.unknownCaller("a token of this gateway is needed, in Outlay-Token or in place of the vendor's key, and there is none")
 }
 
 // unknownCaller asks for a token in the scheme that the program knows.

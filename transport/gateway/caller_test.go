@@ -173,19 +173,22 @@ func TestStrangers(t *testing.T) {
 		header []string
 		status int
 		scheme string
+		text   string
 	}{
-		{"nothing", "/api/x", nil, 401, `Bearer realm="outlay"`},
-		{"a key of the vendor", "/api/x", []string{"Authorization", "Bearer sk-own"}, 401, `Bearer realm="outlay"`},
-		{"basic", "/api/x", []string{"Authorization", basic("a", "b")}, 401, `Basic realm="outlay"`},
-		{"two tokens", "/api/x", []string{"Outlay-Token", shopToken, "Outlay-Token", workerToken}, 401, `Bearer realm="outlay"`},
-		{"empty", "/api/x", []string{"Outlay-Token", ""}, 401, `Bearer realm="outlay"`},
-		{"a wrong one beside a right one", "/api/x", []string{"Outlay-Token", "nobody", "Authorization", "Bearer " + shopToken}, 401, `Bearer realm="outlay"`},
-		{"not this provider", "/api/x", []string{"Authorization", "Bearer " + workerToken}, 403, ""},
-		{"no such provider", "/nobody/x", nil, 401, `Bearer realm="outlay"`},
+		{"nothing", "/api/x", nil, 401, `Bearer realm="outlay"`, "and there is none"},
+		{"a key of the vendor", "/api/x", []string{"Authorization", "Bearer sk-own"}, 401, `Bearer realm="outlay"`, "the key that was sent is no token of this gateway"},
+		{"basic", "/api/x", []string{"Authorization", basic("a", "b")}, 401, `Basic realm="outlay"`, "the key that was sent is no token of this gateway"},
+		{"two tokens", "/api/x", []string{"Outlay-Token", shopToken, "Outlay-Token", workerToken}, 401, `Bearer realm="outlay"`, "Outlay-Token holds no token of this gateway"},
+		{"empty", "/api/x", []string{"Outlay-Token", ""}, 401, `Bearer realm="outlay"`, "Outlay-Token holds no token of this gateway"},
+		{"a wrong one beside a right one", "/api/x", []string{"Outlay-Token", "nobody", "Authorization", "Bearer " + shopToken}, 401, `Bearer realm="outlay"`, "Outlay-Token holds no token of this gateway"},
+		{"not this provider", "/api/x", []string{"Authorization", "Bearer " + workerToken}, 403, "", "may not use provider api"},
+		{"a key where it is the vendor's", "/other/x", []string{"Authorization", "Bearer sk-own"}, 401, `Bearer realm="outlay"`, "a token of this gateway is needed, in Outlay-Token\""},
+		{"no such provider", "/nobody/x", nil, 401, `Bearer realm="outlay"`, "and there is none"},
 	} {
 		got := r.do(http.MethodGet, tt.path, "", tt.header...)
 		require.Equal(t, tt.status, got.status, "%s: %s", tt.name, got.body)
 		require.Equal(t, tt.scheme, got.header.Get("WWW-Authenticate"), tt.name)
+		require.Contains(t, got.body, tt.text, tt.name)
 	}
 	require.Empty(t, v.requests())
 	require.Equal(t, http.StatusOK, r.do(http.MethodGet, "/other/x", "", "Outlay-Token", workerToken).status)

@@ -103,7 +103,7 @@ func (l *loading) checkListeners() {
 			l.errorf(at, "listen (%s) and admin (%s) share an address: give one of them another port", x.Address, l.file.Admin.Address)
 		case !local && !x.Token && len(keys) > 0:
 			l.errorf(at, "%s can be reached from other machines and providers %s add our keys, but auth is none: anyone on the network could spend. Set auth: token, or listen on 127.0.0.1", x.Address, strings.Join(keys, ", "))
-		case x.Token && !slices.ContainsFunc(l.file.Config.Callers, func(c Caller) bool { return c.TokenSHA256 != [32]byte{} }):
+		case x.Token && !l.namesCallers():
 			l.errorf(at, "%s asks callers for a token, and no caller has one: write callers: {NAME: {token: env:NAME}}", x.Address)
 		case !local && len(l.file.Config.Hosts) == 0 && strings.Contains(x.Address, "0.0.0.0"):
 			l.warnf(at, "%s is every address of this machine, but a call must name one of its addresses: write hosts: [NAME] if programs use a name, such as that of a container", x.Address)
@@ -115,6 +115,19 @@ func (l *loading) checkListeners() {
 			l.warnf(p.named, "%s: SDKs for %s drop a path prefix; add a listener with provider: %s", p.Name, p.preset.ownListener, p.Name)
 		}
 	}
+}
+
+// namesCallers reports whether the file has callers that need a token. Whether they have a
+// good one was told where they stand.
+func (l *loading) namesCallers() bool {
+	n := l.top.node.find("callers")
+	switch {
+	case n == nil || n.form == absent:
+		return false
+	case n.form != table:
+		return true
+	}
+	return slices.ContainsFunc(n.keys, func(e entry) bool { return e.key.text != localName })
 }
 
 // overlap reports whether only one of two addresses can be listened on.
@@ -139,6 +152,7 @@ func (l *loading) checkMoney(p *loadedProvider) {
 	all := currencies(slices.Concat(p.Budgets, l.file.Config.Budgets))
 	for _, part := range p.parts {
 		l.file.divided = append(l.file.divided, part.Budget)
+		l.file.owners[part.Name] = p.Name
 		all = append(all, currencies([]budget.Budget{part.Budget})...)
 	}
 	for _, x := range l.tenants.plans {
@@ -246,17 +260,8 @@ func (f *File) Restart(running *File) []Problem {
 	}
 	was, is := running.allBudgets(), f.allBudgets()
 	for _, name := range slices.Sorted(maps.Keys(is)) {
-		old, ok := was[name]
-		if !ok {
-			continue
-		}
-		key, b := "budget "+name, is[name]
-		for _, x := range []struct{ key, what, was, is string }{
-			{".zone", "zone", old.Zone.String(), b.Zone.String()}, {".every", "every", old.Every.String(), b.Every.String()}, {".limit", "currency", old.Unit, b.Unit},
-		} {
-			if x.was != x.is {
-				r.errorf(f.places[key+x.key], "budget %s: %s changed from %s: one name is one period, zone and currency for ever; give the budget a new name; nothing of the new file was applied", name, x.what, x.was)
-			}
+		if old, ok := was[name]; ok {
+			f.tellChanges(r, is[name], old, "; nothing of the new file was applied")
 		}
 	}
 	return r.sorted()

@@ -42,6 +42,7 @@ type File struct {
 
 	secrets []string // files
 	divided []budget.Budget
+	owners  map[string]string // the providers of the divided budgets
 	places  map[string]place
 }
 

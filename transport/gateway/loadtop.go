@@ -29,7 +29,7 @@ type loading struct {
 
 // load reads a text, section by section.
 func (r *reader) load(text []byte) *File {
-	f := &File{places: map[string]place{}}
+	f := &File{places: map[string]place{}, owners: map[string]string{}}
 	root := parseFile(text, r)
 	if root == nil {
 		return f

@@ -83,7 +83,10 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	b.idle.Reset(b.c.up.Timeouts.Idle)
 	n, err := b.ReadCloser.Read(p)
 	b.idle.Stop()
-	b.ended = b.ended || err != nil
+	if err != nil && !b.ended {
+		b.ended = true
+		b.c.noteLeft()
+	}
 	return n, err
 }
 
@@ -98,6 +101,7 @@ func (b *answerBody) Close() error {
 			b.c.cancel(errSlowReader)
 		}
 		b.c.unwant(errCallerLeft)
+		b.c.noteLeft()
 		if b.c.ctx.Err() == nil {
 			_, _ = io.Copy(io.Discard, io.LimitReader(b, finishAtMost)) // the Transport reads along
 		}

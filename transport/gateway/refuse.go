@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/outlay-go/outlay/budget"
 	"github.com/outlay-go/outlay/transport"
 	"github.com/outlay-go/outlay/transport/provider"
 )
@@ -67,6 +66,7 @@ func (r *refusal) isMoney() bool {
 // refuse answers the call.
 func (c *call) refuse(r *refusal) {
 	c.refused = r
+	c.noteLeft()
 	c.tell(r)
 	status, h, body := c.shape(r)
 	out := c.w.Header()
@@ -323,12 +323,4 @@ func causeOf(c *call) error {
 		return nil
 	}
 	return contextCause(c)
-}
-
-// budgetOf is the label of the budget that refused.
-func budgetOf(err error) string {
-	if e, ok := errors.AsType[*budget.ExceededError](err); ok {
-		return e.Budget
-	}
-	return ""
 }

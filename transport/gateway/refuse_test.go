@@ -151,6 +151,13 @@ var refusalCases = []refusalCase{
 		status: 503, reason: "ledger", after: "2", again: true, proxy: "proxy_internal_response",
 	},
 	{
+		name: "the ledger has another budget of this name", edit: withBudget(cent, nil), before: func(r *rig) {
+			b := budget.PerWeek(cent)
+			b.Name = "api-day"
+			require.NoError(r.t, r.ledger.Configure(context.Background(), b))
+		}, status: 503, reason: "ledger", proxy: "proxy_internal_response", members: map[string]any{"title": "The configuration contradicts the ledger"},
+	},
+	{
 		name: "the limiter is away", parts: gateway.Parts{Limiter: new(brokenLimiter)},
 		status: 503, reason: "limiter", after: "2", again: true, proxy: "proxy_internal_response",
 	},

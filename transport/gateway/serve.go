@@ -82,11 +82,11 @@ func (c *call) end() {
 		if c.w.status != 0 {
 			_ = c.w.FlushError() // what is there shows that the answer broke off, not the connection
 		}
-		c.logEnd()
+		c.logEnd(true)
 		if v != http.ErrAbortHandler {
 			c.g.log.Error("panic", "call", c.id().String(), "type", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
 		}
 		panic(http.ErrAbortHandler) // net/http breaks the connection and prints nothing
 	}
-	c.logEnd()
+	c.logEnd(false)
 }

@@ -47,6 +47,8 @@ func TestStreamIsSettledByItsUsage(t *testing.T) {
 	require.Equal(t, fake.Invoice().Total, r.totals(b).Settled)
 	require.Zero(t, r.totals(b).Held)
 	require.Contains(t, r.log.String(), "resolved=settled")
+	require.NotContains(t, r.log.String(), "cut=")
+	require.Regexp(t, `waited_s=\S+ upstream_s=(0\.|\S+e-)\S* took_s=(0\.|\S+e-)\S* `, r.log.String())
 }
 
 // events is a vendor that sends an event for each tick, and tells when its caller has left.
@@ -159,11 +161,55 @@ func TestCallersWhoLeaveAfterTheSend(t *testing.T) {
 				}
 				require.Error(t, err)
 				require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "resolved="+tt.status) }, 5*time.Second, time.Millisecond, r.log)
+				require.Contains(t, r.log.String(), "cut=caller_left", "the status alone looks as if somebody had read it")
 				s := r.totals(p.Budgets[0])
 				require.Zero(t, s.Held)
 				require.Equal(t, cent, s.Used())
 			})
 		}
+	}
+}
+
+// TestAnswersThatNobodyReadAreMarked, also those that are small enough to be written to a
+// connection that is gone.
+func TestAnswersThatNobodyReadAreMarked(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		arrived, goOn := make(chan struct{}), make(chan struct{})
+		v := newVendor(t, func(w http.ResponseWriter, _ *http.Request) {
+			if early {
+				_, _ = io.WriteString(w, "o")
+				_ = http.NewResponseController(w).Flush()
+			}
+			close(arrived)
+			<-goOn
+			if early {
+				_, _ = io.WriteString(w, "k")
+				return
+			}
+			w.WriteHeader(http.StatusNoContent)
+		})
+		r := start(t, config(behind(t, "api", v.URL)), gateway.Listener{})
+		left := make(chan struct{})
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+			defer context.AfterFunc(q.Context(), func() { close(left) })()
+			r.gw.ServeHTTP(w, q)
+		}))
+		ctx, cancel := context.WithCancel(context.Background())
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, front.URL+"/api/x", nil)
+		require.NoError(t, err)
+		go func() {
+			<-arrived
+			cancel()
+			<-left
+			close(goOn)
+		}()
+		if resp, err := r.client.Do(req); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "msg=call") }, 5*time.Second, time.Millisecond)
+		require.Regexp(t, `status=20\d outcome=answered cut=caller_left`, r.log.String())
+		front.Close()
 	}
 }
 
@@ -205,6 +251,7 @@ func TestSlowReadersAreCut(t *testing.T) {
 		t.Fatal("the upstream is still read")
 	}
 	require.Eventually(t, func() bool { return strings.Contains(r.log.String(), "status=200") }, 5*time.Second, time.Millisecond)
+	require.Contains(t, r.log.String(), "cut=slow_reader")
 	status, err := r.gw.Transport().Status(context.Background())
 	require.NoError(t, err)
 	require.Zero(t, status.Providers[0].Scopes[0].InUse, "the slot is free")

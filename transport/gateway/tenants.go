@@ -152,7 +152,7 @@ func (t *tenants) apply(p *Provider, parts []divided) {
 		var all []budget.Budget
 		if a := t.planOf(id.tenant)[name]; a.budget != nil {
 			b := *a.budget
-			b.Name, b.Label = strings.Join([]string{"tenant", id.tenant, b.Every.String(), b.Zone.String(), b.Unit}, ":"), name+"-tenant"
+			b.Name, b.Label = strings.Join([]string{"tenant", id.tenant, b.Every.String(), b.Zone.String(), b.Unit}, ":"), planLabel(name)
 			all = append(all, b)
 		}
 		for _, part := range parts {
@@ -164,6 +164,9 @@ func (t *tenants) apply(p *Provider, parts []divided) {
 		return all
 	}
 }
+
+// planLabel is what people read of the budget of a tenant's plan.
+func planLabel(provider string) string { return provider + "-tenant" }
 
 // keyOfTenant is never empty: who names no tenant is one too.
 func keyOfTenant(r *http.Request) string { return "t:" + TenantOf(r) }

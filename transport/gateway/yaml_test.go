@@ -91,6 +91,21 @@ func TestFilesThatAreNotRead(t *testing.T) {
 	}
 }
 
+// What follows from a mistake that is told is not told beside it.
+func TestAMistakeIsToldOnce(t *testing.T) {
+	strict := small + "listen: [{address: 127.0.0.1:1, auth: token}]\n"
+	for text, want := range map[string]string{
+		"callers: {shop: {token: env:NOWHERE}}\n":          "outlay.yaml:6:25: callers.shop.token: environment variable NOWHERE is not set",
+		"callers: {shop: {token: file:/nowhere/at/all}}\n": "outlay.yaml:6:25: callers.shop.token: file /nowhere/at/all cannot be read: no such file or directory",
+		"callers: {shop: {token_sha256: \"12\"}}\n":        "outlay.yaml:6:32: callers.shop.token_sha256 is no SHA-256: it has 64 hexadecimal digits, in quotes if they are all decimal",
+		"callers: {shop: {}}\n":                            `outlay.yaml:6:11: caller "shop" has no token: write token: env:NAME, or token_sha256 as outlay-gateway token prints it`,
+		"callers: {local: {tenant: house}}\n":              "outlay.yaml:5:39: 127.0.0.1:1 asks callers for a token, and no caller has one: write callers: {NAME: {token: env:NAME}}",
+	} {
+		_, problems := told(t, strict+text)
+		assert.Equal(t, []string{want}, problems)
+	}
+}
+
 func TestFilesThatAreNone(t *testing.T) {
 	dir := t.TempDir()
 	large := filepath.Join(dir, "large.yaml")

@@ -50,7 +50,7 @@ func (s shape) refuse(r transport.Refused) (int, http.Header, []byte) {
 	h := http.Header{"Content-Type": {cmp.Or(s.kind, "application/problem+json")}, "Cache-Control": {"no-store"}}
 	s.hint(h, f, r)
 	all := []member{
-		{"detail", f.text}, {"title", title(r.Reason, f.status)}, {"status", f.status}, {"type", problemType(r.Reason)},
+		{"detail", f.text}, {"title", title(r, f.status)}, {"status", f.status}, {"type", problemType(r.Reason)},
 		{"reason", f.reason}, {"sent", false}, {"charged", false}, {"provider", r.Provider},
 	}
 	if r.OutcomeUnknown {
@@ -86,7 +86,7 @@ func (s shape) hint(h http.Header, f said, r transport.Refused) {
 // waitFor is how long the caller should wait, zero if nobody knows or a repeat is wrong.
 func waitFor(r transport.Refused) time.Duration {
 	switch {
-	case r.OutcomeUnknown:
+	case r.OutcomeUnknown, errors.Is(r.Err, budget.ErrConflict):
 		return 0
 	case r.Reason == transport.ReasonBusy:
 		return time.Second // long before the next window a call that ends may make room
@@ -165,8 +165,11 @@ var titles = map[transport.Reason]string{
 	transport.ReasonLedger: "The ledger did not answer", transport.ReasonLimiter: "The limiter did not answer",
 }
 
-func title(reason transport.Reason, status int) string {
-	return cmp.Or(titles[reason], http.StatusText(status))
+func title(r transport.Refused, status int) string {
+	if errors.Is(r.Err, budget.ErrConflict) {
+		return "The configuration contradicts the ledger" // which did answer
+	}
+	return cmp.Or(titles[r.Reason], http.StatusText(status))
 }
 
 // pick returns a word for rates, one for money and one for what is out of order.

@@ -3,6 +3,7 @@ package provider_test
 import (
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,7 @@ func TestRefusalsAnnounceShortWaits(t *testing.T) {
 			{"money that calls in flight hold", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonBusy, RetryAt: time.Now().Add(time.Hour)}, "1"},
 			{"a slot that any end frees", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonSlots}, "1"},
 			{"a store that is away", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonLedger}, "2"},
+			{"a store that answered no", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonLedger, Err: fmt.Errorf("x: %w", budget.ErrConflict)}, ""},
 			{"an instant that nobody knows", provider.TwilioRefusal, transport.Refused{Reason: transport.ReasonGate}, ""},
 			{"an outcome that nobody knows", provider.TwilioRefusal, transport.Refused{Reason: "outcome_unknown", OutcomeUnknown: true, RetryAt: time.Now().Add(time.Second)}, ""},
 		}
@@ -122,6 +124,8 @@ func TestShapes(t *testing.T) {
 		{provider.GitHubRefusal, rate, `"message":"outlay refused this call"`},
 		{provider.AWSRefusal, rate, `<Code>Throttled</Code>`},
 		{provider.MessageRefusal, rate, `{"detail":"outlay refused this call","title":"Rate limit reached"`},
+		{provider.MessageRefusal, transport.Refused{Reason: transport.ReasonLedger, Err: budget.ErrUnavailable}, `"title":"The ledger did not answer"`},
+		{provider.MessageRefusal, transport.Refused{Reason: transport.ReasonLedger, Err: budget.ErrConflict}, `"title":"The configuration contradicts the ledger"`},
 	}
 	for _, tt := range tests {
 		_, _, body := tt.refusal(tt.refused)
