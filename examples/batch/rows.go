@@ -37,8 +37,8 @@ type BadRow struct {
 // With once, a row that repeats an earlier one is left out as well; else both are there,
 // with the same key, and the work of both is done once.
 func Read(text []byte, names []string, once bool, clean func([]string) error) (rows []Row, bad []BadRow, err error) {
-	lines := &lineReader{text: bytes.TrimPrefix(text, []byte("\ufeff"))}
-	heading, _, err := lines.next()
+	lines := NewLines(text)
+	heading, _, err := lines.Next()
 	if err != nil {
 		return nil, nil, fmt.Errorf("no heading with %s: %w", strings.Join(names, " and "), err)
 	}
@@ -48,7 +48,7 @@ func Read(text []byte, names []string, once bool, clean func([]string) error) (r
 	}
 	seen := map[string]int{}
 	for {
-		fields, line, err := lines.next()
+		fields, line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return rows, bad, nil
 		}
@@ -114,16 +114,19 @@ func keyOf(values []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// lineReader reads CSV records and goes on at the next line after a broken one. Package
+// Lines reads CSV records and goes on at the next line after a broken one. Package
 // csv alone would take everything behind a quote that is never closed for text.
-type lineReader struct {
+type Lines struct {
 	text []byte
 	line int // lines before text
 	csv  *csv.Reader
 }
 
-// next returns the next record and the line where it begins.
-func (l *lineReader) next() ([]string, int, error) {
+// NewLines reads a text, with a byte order mark or without.
+func NewLines(text []byte) *Lines { return &Lines{text: bytes.TrimPrefix(text, []byte("\ufeff"))} }
+
+// Next returns the next record and the line where it begins.
+func (l *Lines) Next() ([]string, int, error) {
 	if l.csv == nil {
 		l.csv = csv.NewReader(bytes.NewReader(l.text))
 		l.csv.FieldsPerRecord = -1

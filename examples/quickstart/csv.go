@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/outlay-go/outlay/examples/batch"
 )
 
 // row is one line of work: a message to a number, or an address, which has no number.
@@ -81,8 +81,8 @@ type badRow struct {
 // others. A broken row is named by its line, and the rest goes on. A row that repeats
 // an earlier one is left out as well: nobody wants to pay for the same message twice.
 func parseCSV(data []byte, f format) (rows []row, bad []badRow, err error) {
-	lines := &lineReader{data: bytes.TrimPrefix(data, []byte("\ufeff"))}
-	heading, _, err := lines.next()
+	lines := batch.NewLines(data)
+	heading, _, err := lines.Next()
 	if err != nil {
 		return nil, nil, fmt.Errorf("no heading with %s: %w", strings.Join(f.columns, " and "), err)
 	}
@@ -92,7 +92,7 @@ func parseCSV(data []byte, f format) (rows []row, bad []badRow, err error) {
 	}
 	seen := map[row]int{}
 	for {
-		fields, line, err := lines.next()
+		fields, line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -147,34 +147,4 @@ func (f format) read(fields []string, at []int, width int) (row, error) {
 		}
 	}
 	return f.parse(values)
-}
-
-// lineReader reads CSV records and recovers from broken ones at the next line. The csv
-// package alone would take everything behind a quote that is never closed for text.
-type lineReader struct {
-	data []byte
-	line int // lines before data
-	csv  *csv.Reader
-}
-
-// next returns the next record and the line where it begins.
-func (l *lineReader) next() ([]string, int, error) {
-	if l.csv == nil {
-		l.csv = csv.NewReader(bytes.NewReader(l.data))
-		l.csv.FieldsPerRecord = -1
-	}
-	fields, err := l.csv.Read()
-	if broken, ok := errors.AsType[*csv.ParseError](err); ok {
-		at := l.line + broken.StartLine
-		for range broken.StartLine {
-			_, l.data, _ = bytes.Cut(l.data, []byte("\n"))
-		}
-		l.line, l.csv = at, nil
-		return nil, at, broken.Err
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	line, _ := l.csv.FieldPos(0)
-	return fields, l.line + line, nil
 }
