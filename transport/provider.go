@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,8 @@ type provider struct {
 	// plain are the legs of a call when no request changes them; they are only read.
 	plain []throttle.Leg
 	slots bool // some leg counts calls in flight
+	// asks: functions are asked before the wait for a turn, which may take their time.
+	asks bool
 	// hashKey hides the names that requests give to budgets.
 	hashKey []byte
 	state   *providerState
@@ -163,6 +166,13 @@ func (e *errPricer) Error() string {
 }
 
 func (e *errPricer) Unwrap() []error { return []error{budget.ErrUnpriced, e.err} }
+
+// isConstant reports whether a price is one that looks at nothing. Its package is not
+// imported here; to take a price for another kind costs a reading of the clock.
+func isConstant(p Pricer) bool {
+	t := reflect.TypeOf(p)
+	return t == nil || t.PkgPath() == "github.com/outlay-go/outlay/budget/price" && (t.Name() == "Fixed" || t.Name() == "FreeOfCharge")
+}
 
 // quote prices one attempt. Without a money budget an unknown price refuses nothing.
 func (p *provider) quote(req *http.Request) (budget.Quote, error) {

@@ -82,6 +82,9 @@ func (c *call) price() error {
 	c.budgets, err = c.p.budgetLegs(c.legBuf[:0], c.req, q)
 	err = c.monitored(err)
 	c.rec.call(func(i *CallInfo) { i.Quote = q })
+	if c.p.asks {
+		c.lap() // a turn counts from now, not from when the call began
+	}
 	return err
 }
 

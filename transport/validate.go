@@ -162,6 +162,7 @@ func (k *checker) provider(path string, c Config, in Provider, global []budget.B
 	} else if p.BudgetsFor != nil && c.Ledger != nil {
 		k.addf(path+".BudgetsFor", "names from requests are stored as keyed hashes, and the ledger (%T) is no budget.Keyed", c.Ledger)
 	}
+	p.asks = p.plain == nil || p.BudgetsFor != nil || p.Priority != nil || p.Tenant != nil || p.Repeat.Max > 0 || !isConstant(p.Price)
 	p.slots = p.MaxInFlight > 0 || slices.ContainsFunc(p.Scopes, func(s Scope) bool { return s.Max > 0 })
 	return p
 }

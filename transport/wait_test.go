@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/price"
 	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/transport"
 	"github.com/outlay-go/outlay/transport/dialect"
@@ -353,4 +355,29 @@ func TestAVendorMayForbidTheRepeat(t *testing.T) {
 			})
 		})
 	}
+}
+
+// slowPrice asks somebody, who takes his time.
+type slowPrice struct{ price.Fixed }
+
+func (p slowPrice) Quote(req *http.Request) (budget.Quote, error) {
+	time.Sleep(2 * time.Second)
+	return p.Fixed.Quote(req)
+}
+
+// A turn counts from when it was had, not from when the call began.
+func TestASlowPriceBringsNoTurnForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {
+			p.Price = slowPrice{price.PerCall(budget.Unit)}
+			p.Rates = []throttle.Rate{{N: 1, Per: 10 * time.Second, Strict: true}}
+		})
+		_, err := w.get() // leaves at 2 s
+		require.NoError(t, err)
+		time.Sleep(6500 * time.Millisecond)
+		_, err = w.get() // asks at 10.5 s
+		require.NoError(t, err)
+		at := w.base.at()
+		require.GreaterOrEqual(t, at[1]-at[0], 10*time.Second)
+	})
 }
