@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"mime"
@@ -70,9 +71,14 @@ func theOne(all []string) string {
 }
 
 // jsonField finds the first name that is a string at the top of an object. It reads to the
-// end, as far as the object is whole: a name may come again.
+// end, as far as the object is whole, unless no name can come again.
 func jsonField(body io.Reader, names []string) string {
-	d := json.NewDecoder(body)
+	b, err := io.ReadAll(body)
+	if err != nil {
+		return ""
+	}
+	once := standsOnce(b, names)
+	d := json.NewDecoder(bytes.NewReader(b))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return ""
 	}
@@ -91,6 +97,9 @@ func jsonField(body io.Reader, names []string) string {
 			var s string
 			_ = json.Unmarshal(value, &s) // what is no string has no value
 			found[i] = append(found[i], s)
+			if once {
+				break
+			}
 		}
 	}
 	for _, all := range found {
@@ -99,6 +108,19 @@ func jsonField(body io.Reader, names []string) string {
 		}
 	}
 	return ""
+}
+
+// standsOnce reports that one of the names stands in a text, once, and that none can be there
+// in another spelling.
+func standsOnce(b []byte, names []string) bool {
+	n := 0
+	for _, name := range names {
+		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			return false
+		}
+		n += bytes.Count(b, []byte(`"`+name+`"`))
+	}
+	return n == 1 && !bytes.Contains(b, []byte(`\u00`))
 }
 
 // host is the host of a request, for vendors that have one for each customer.
