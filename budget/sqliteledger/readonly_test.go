@@ -194,6 +194,7 @@ func TestAReaderNeedsTheRightToReadAlone(t *testing.T) {
 		return held, err
 	}
 	if _, err := asked(); err == nil {
+		require.NotEqual(t, "true", os.Getenv("CI"), "nothing was tested: this system does not take rights away from a thread")
 		t.Skip("this system does not take rights away from a thread")
 	} else {
 		requireFault(t, err, ReadOnly)
