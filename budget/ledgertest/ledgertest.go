@@ -207,6 +207,15 @@ func (r *rig) take(b budget.Budget, amount string) budget.HoldID {
 	return id
 }
 
+// durable makes all earlier outcomes outlive a crash, and leaves a hold behind. What the
+// books have shown is in the store, where outcomes go behind the caller's back; what is
+// before a hold is on the disk, where outcomes wait for the next one.
+func (r *rig) durable(b budget.Budget, amount string) {
+	r.Helper()
+	r.books(b)
+	r.take(b, amount)
+}
+
 // refused asks for an amount that must not fit, and returns why.
 func (r *rig) refused(b budget.Budget, amount string) *budget.ExceededError {
 	r.Helper()

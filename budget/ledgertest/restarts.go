@@ -76,7 +76,7 @@ func totalsSurvive(r *rig) {
 		require.NoError(r, err)
 		r.settle(id, c.cost)
 	}
-	r.take(day, "1") // a later hold makes the settles durable
+	r.durable(day, "1")
 	for range 3 {
 		r.restart()
 		require.Equal(r, "settled 3.5 presumed 1 held 0 left 5.5", r.books(day))
@@ -91,7 +91,7 @@ func endedSurvive(r *rig) {
 	settled, presumed := r.take(day, "1"), r.take(day, "1")
 	r.settle(settled, "0.4")
 	r.resolve(presumed, budget.Outcome{Amount: budget.MustParse("0.25"), Ref: "SM1"})
-	r.take(day, "1")
+	r.durable(day, "1")
 	r.restart()
 	r.settle(settled, "0.4")
 	r.conflicts(settled, budget.Settled(budget.MustParse("0.5")))
@@ -130,7 +130,7 @@ func thresholdsSurvive(r *rig) {
 	day := r.day()
 	report := r.settle(r.take(day, "6"), "6")
 	require.Len(r, notices(budget.NoticeThreshold, report), 1)
-	r.take(day, "0")
+	r.durable(day, "0")
 	r.restart()
 	id, first, err := r.hold(leg(day, "1"))
 	require.NoError(r, err)
@@ -141,7 +141,7 @@ func thresholdsSurvive(r *rig) {
 func wrongClockAtStart(r *rig) {
 	day := r.day()
 	r.spend(day, "10")
-	r.take(day, "0")
+	r.durable(day, "0")
 	r.hand.Step(72 * time.Hour)
 	r.restart()
 	r.spend(day, "10")
@@ -164,7 +164,7 @@ func livingKeep(r *rig) {
 	second := r.ledger
 	r.ledger = first
 	r.settle(id, "0.5")
-	r.take(day, "0") // makes the settle durable
+	r.durable(day, "0")
 	r.ledger = second
 	require.Eventually(r, func() bool { // it may be on its way, behind the caller's back
 		return r.books(day) == "settled 0.5 presumed 0 held 2 left 7.5"
