@@ -1,6 +1,7 @@
 package redislimiter
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -26,4 +27,21 @@ func open(t testing.TB, client redis.UniversalClient) *Limiter {
 func TestConformance(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	limitertest.Run(t, func(t *testing.T) throttle.Limiter { return open(t, client) })
+}
+
+// Until v9.19 go-redis copied the options of a client while its first connection wrote
+// them; only the race detector sees it.
+func TestLimitersAreMadeAtOnceOverOneClient(t *testing.T) {
+	s := redistest.Start(t)
+	for range 20 {
+		client := redis.NewClient(&redis.Options{Addr: s.Addr})
+		start := make(chan struct{})
+		var done sync.WaitGroup
+		for range 4 {
+			done.Go(func() { <-start; open(t, client) })
+		}
+		close(start)
+		done.Wait()
+		require.NoError(t, client.Close())
+	}
 }
