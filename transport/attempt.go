@@ -108,6 +108,9 @@ func (a *attempt) readAnswer(c *call) {
 	if a.err == nil {
 		if a.resp.Body == nil {
 			a.resp.Body = http.NoBody
+		} else if c.isEmpty(a.resp) {
+			_ = a.resp.Body.Close()
+			a.resp.Body = http.NoBody
 		}
 		a.resp.Request = c.req // not the clone, whose body cannot be had again
 		a.read(c)
@@ -122,6 +125,18 @@ func (a *attempt) readAnswer(c *call) {
 	}
 	a.notSent = a.provenNotSent(c.t.traced)
 	a.notTaken = http2NotTaken(a.err)
+}
+
+// isEmpty reports whether nothing can follow the header. Over HTTP/2 net/http says so by a
+// body that is not http.NoBody, and callers rarely close what they know to be empty.
+func (c *call) isEmpty(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusSwitchingProtocols:
+		return false // its body is the connection
+	case http.StatusNoContent, http.StatusNotModified:
+		return true
+	}
+	return c.req.Method == http.MethodHead || resp.ProtoMajor > 1 && resp.ContentLength == 0
 }
 
 // read has the provider's dialect read the answer.

@@ -35,13 +35,13 @@ func (c *call) watchBody(a *attempt) *http.Response {
 		return resp
 	}
 	b := &body{r: resp.Body, e: e}
-	e.until(c.ctx)
 	// The response may be dropped without a Close.
 	runtime.AddCleanup(b, func(e *bodyEnd) { e.unclosed() }, e)
 	if rw, ok := b.r.(io.ReadWriteCloser); ok && resp.StatusCode == http.StatusSwitchingProtocols {
 		resp.Body = &upgraded{b, rw}
-		return resp
+		return resp // which outlives the context
 	}
+	e.until(c.ctx)
 	resp.Body = b
 	return resp
 }
@@ -64,9 +64,8 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) Close() error {
-	err := b.r.Close()
-	b.e.end(false)
-	return err
+	defer b.e.end(false)
+	return b.r.Close()
 }
 
 // upgraded is the body of a 101: a connection.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -20,9 +21,9 @@ const (
 
 // peekBody reads a prefix of the body and gives it back to the response byte for byte.
 // It returns what came of the prefix in time, decoded, and whether that is all of the body.
-// Event streams are left alone.
+// Event streams, and connections that changed their protocol, are left alone.
 func peekBody(ctx context.Context, resp *http.Response) (prefix []byte, whole bool) {
-	if resp.Body == http.NoBody || strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/event-stream") {
+	if resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols || strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/event-stream") {
 		return nil, resp.Body == http.NoBody
 	}
 	p := prefetch(resp.Body, peekLimit)
@@ -51,15 +52,17 @@ func peekBody(ctx context.Context, resp *http.Response) (prefix []byte, whole bo
 // and wait for the goroutine where a plain Read would wait for the body.
 type prefetched struct {
 	src   io.ReadCloser
-	begun chan struct{} // closed when the first byte is there, or none will come
+	begun chan struct{} // closed when the first byte is there
 	ended chan struct{} // closed when the goroutine is done
 
-	mu    sync.Mutex // guards what follows
-	grown sync.Cond
-	buf   []byte
-	off   int // given to the reader
-	done  bool
-	err   error
+	mu     sync.Mutex // guards what follows
+	grown  sync.Cond
+	buf    []byte
+	off    int // given to the reader
+	done   bool
+	err    error
+	shut   bool // by Close
+	thrown any  // by src.Read, for the reader's goroutine
 }
 
 func prefetch(src io.ReadCloser, limit int) *prefetched {
@@ -71,6 +74,7 @@ func prefetch(src io.ReadCloser, limit int) *prefetched {
 
 func (p *prefetched) fill(limit int) {
 	defer close(p.ended)
+	defer p.caught()
 	chunk := make([]byte, min(limit, 4<<10))
 	for n, more := 0, true; more; {
 		k, err := p.src.Read(chunk[:min(len(chunk), limit-n)])
@@ -80,16 +84,29 @@ func (p *prefetched) fill(limit int) {
 		p.buf, p.err, p.done = append(p.buf, chunk[:k]...), err, !more
 		p.grown.Broadcast()
 		p.mu.Unlock()
-		if n > 0 && n == k || !more && n == 0 {
+		if n > 0 && n == k {
 			close(p.begun)
 		}
 	}
 }
 
+// caught keeps a panic of the body for whoever reads: here it would end the program.
+func (p *prefetched) caught() {
+	if v := recover(); v != nil {
+		p.mu.Lock()
+		p.thrown, p.done, p.err = v, true, errBodyPanic
+		p.grown.Broadcast()
+		p.mu.Unlock()
+	}
+}
+
+var errBodyPanic = errors.New("the body of the answer panicked")
+
 // startsWith waits for the first byte, until ctx ends, and compares it.
 func (p *prefetched) startsWith(ctx context.Context, c byte) bool {
 	select {
 	case <-p.begun:
+	case <-p.ended:
 	case <-ctx.Done():
 	}
 	p.mu.Lock()
@@ -111,8 +128,12 @@ func (p *prefetched) wait(ctx context.Context) (prefix []byte, whole bool) {
 // Read gives the prefix, then the rest.
 func (p *prefetched) Read(b []byte) (int, error) {
 	p.mu.Lock()
-	for p.off == len(p.buf) && !p.done {
+	for p.off == len(p.buf) && !p.done && !p.shut {
 		p.grown.Wait()
+	}
+	if p.shut {
+		p.mu.Unlock()
+		return 0, http.ErrBodyReadAfterClose
 	}
 	if p.off < len(p.buf) {
 		n := copy(b, p.buf[p.off:])
@@ -121,8 +142,11 @@ func (p *prefetched) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	p.buf, p.off = nil, 0
-	err := p.err
+	err, v := p.err, p.thrown
 	p.mu.Unlock()
+	if v != nil {
+		panic(v)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -130,4 +154,10 @@ func (p *prefetched) Read(b []byte) (int, error) {
 }
 
 // Close closes the body, which also ends the goroutine.
-func (p *prefetched) Close() error { return p.src.Close() }
+func (p *prefetched) Close() error {
+	p.mu.Lock()
+	p.shut, p.buf, p.off = true, nil, 0
+	p.grown.Broadcast()
+	p.mu.Unlock()
+	return p.src.Close()
+}
