@@ -122,6 +122,17 @@ func (c *call) books() context.Context {
 	return c.after
 }
 
+// callerGone reports that nobody waits for an answer. Request.Cancel, which has no context,
+// is looked at before each attempt: net/http may look too late.
+func (c *call) callerGone() error {
+	select {
+	case <-c.req.Cancel: //lint:ignore SA1019 callers may still use it
+		return context.Canceled
+	default:
+		return c.ctx.Err()
+	}
+}
+
 // monitored lets a refusal of a provider that is only monitored pass.
 func (c *call) monitored(err error) error {
 	if err == nil || !c.p.Monitor {
@@ -169,10 +180,11 @@ func (c *call) endTurn() {
 
 // closeBody closes the request's body if Base never got it.
 func (c *call) closeBody() {
-	if c.bodyOurs && c.req.Body != nil {
+	ours := c.bodyOurs
+	c.bodyOurs = false
+	if ours && c.req.Body != nil {
 		_ = c.req.Body.Close()
 	}
-	c.bodyOurs = false
 }
 
 func (c *call) abandon() {

@@ -1,8 +1,10 @@
 package transport_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,4 +81,24 @@ func TestRefusedMatchNamesTheNearestProviders(t *testing.T) {
 		require.NotContains(t, err.Error(), req.URL.Path)
 		require.NotContains(t, err.Error(), "secret")
 	}
+}
+
+// net/http looks at Request.Cancel in a goroutine of its own, which may be too late.
+func TestACallThatWasCancelledTheOldWayIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200}), rate(throttle.PerMinute(1)))
+		_, err := w.get()
+		require.NoError(t, err)
+		left := make(chan struct{})
+		body := &spyBody{Reader: strings.NewReader("text")}
+		req := request(t, t.Context(), body)
+		req.Cancel = left //lint:ignore SA1019 callers may still use it
+		time.AfterFunc(time.Second, func() { close(left) })
+		_, err = w.RoundTrip(req)
+		require.ErrorIs(t, err, context.Canceled)
+		require.True(t, transport.NotSent(err))
+		require.Equal(t, 1, body.closed)
+		require.Len(t, w.base.at(), 1)
+		w.books("1", "0", "0")
+	})
 }

@@ -186,7 +186,7 @@ func (c *call) send() *attempt {
 	}
 	c.lap()
 	c.started()
-	if err := c.ctx.Err(); err != nil { // the caller left while the money was held
+	if err := c.callerGone(); err != nil { // while the money was held, or in the queue by the old way
 		if req.Body != nil && !c.bodyOurs {
 			_ = req.Body.Close()
 		}
