@@ -112,7 +112,8 @@ func ReasonOf(err error) Reason {
 
 // CallError is an error after which something may have been sent: what Base failed with,
 // or the end of the caller's context, in which case NotSent tells whether that came
-// before the first attempt. It holds no URL and no body.
+// before the first attempt. Its text holds no URL and nothing of
+// an answer; Err is as Base returned it.
 type CallError struct {
 	// Provider is whose call it was, Attempts how many were made.
 	Provider string
@@ -130,14 +131,14 @@ type CallError struct {
 	Err error
 }
 
-// Error begins with the provider, keeps the cause's own text, and says whether the call
-// may have been billed.
+// Error begins with the provider, keeps the cause's own text but for what it quotes and for
+// URLs, and says whether the call may have been billed.
 func (e *CallError) Error() string {
 	s := e.Provider + ": "
 	if e.Status != 0 {
 		s += fmt.Sprintf("after status %d: ", e.Status)
 	}
-	s += e.Err.Error()
+	s += unquoted(e.Err.Error())
 	if e.OutcomeUnknown {
 		s += " (it may have been done and billed)"
 	}

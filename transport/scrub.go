@@ -16,6 +16,13 @@ func (e *scrubbed) Error() string { return e.text }
 // Unwrap returns the store's own error, whose text is as it was.
 func (e *scrubbed) Unwrap() error { return e.err }
 
+// private is what net/http and others quote, an address with its key or what a server
+// wrote, and URLs that stand free.
+var private = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?|[a-zA-Z][a-zA-Z0-9+.-]*://\S*`)
+
+// unquoted blanks in the text of an error of Base what may be private.
+func unquoted(text string) string { return private.ReplaceAllString(text, "***") }
+
 // scrub blanks passwords of URLs in the text of a store's error, which callers log.
 func scrub(err error) error {
 	if err == nil {

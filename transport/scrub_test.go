@@ -2,8 +2,12 @@ package transport_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,5 +54,30 @@ func TestThePasswordOfAStoreIsNotInOurErrors(t *testing.T) {
 			require.ErrorContains(t, err, "://***@")
 			require.NotContains(t, err.Error(), "planted")
 		}
+	}
+}
+
+// Errors of Base quote what they failed on: an address with its key, a proxy's password, or
+// what the server wrote.
+func TestWhatBaseQuotesIsNotInOurErrors(t *testing.T) {
+	_, badURL := url.Parse(fmt.Sprint("http://user:planted", "/x@proxy:8080"))
+	require.ErrorContains(t, badURL, "planted")
+	for name, cause := range map[string]error{
+		"address":          &url.Error{Op: "Post", URL: "https://u:planted@api.example.com/x?key=planted", Err: io.ErrUnexpectedEOF},
+		"wrapped":          fmt.Errorf("giving up: %w", &url.Error{Op: "Post", URL: "https://api.example.com/planted", Err: io.EOF}),
+		"address in text":  errors.New("POST https://api.example.com/x?key=planted giving up after 5 attempts"),
+		"proxy":            fmt.Errorf("invalid proxy address %q: %v", "user:planted@proxy", badURL),
+		"proxy's password": badURL,
+		"answer":           fmt.Errorf("malformed HTTP response %q", `key "planted" is invalid`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, answers(t, answer{err: cause}))
+				_, err := w.post("text")
+				require.ErrorIs(t, err, cause)
+				require.NotContains(t, err.Error(), "planted")
+				require.Contains(t, err.Error(), "***")
+			})
+		})
 	}
 }
