@@ -20,9 +20,8 @@ type Repeat struct {
 	Max int
 	// Per is the length of the window, which begins with each call.
 	Per time.Duration
-	// Fingerprint says which calls are the same. Nil: method, URL and body (up to 64 KiB
-	// of it, read through GetBody). Empty: the call is not guarded. Only a keyed hash of
-	// it is kept.
+	// Fingerprint says which calls are the same. Nil: method, URL and body, read through
+	// GetBody. Empty: the call is not guarded. Only a keyed hash of it is kept.
 	Fingerprint func(*http.Request) string
 }
 
@@ -147,7 +146,7 @@ func (r *repeats) fingerprint(req *http.Request, rule *Repeat) (sum [16]byte, ok
 			return sum, false // the price step or the send reports it
 		}
 		defer body.Close()
-		_, _ = io.Copy(h, io.LimitReader(body, drainLimit))
+		_, _ = io.Copy(h, body) // all of it: long prompts differ at their end
 	}
 	copy(sum[:], h.Sum(nil))
 	return sum, true

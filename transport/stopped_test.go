@@ -337,6 +337,22 @@ func TestARefusedCallIsNoRepeat(t *testing.T) {
 	})
 }
 
+// A conversation repeats what was said before, and differs at its end.
+func TestLongBodiesThatDifferAtTheirEndAreNoRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {
+			p.Repeat = transport.Repeat{Max: 1, Per: time.Hour}
+		})
+		history := strings.Repeat("what was said before ", 10_000)
+		for _, question := range []string{"one", "two"} {
+			_, err := w.post(history + question)
+			require.NoError(t, err)
+		}
+		_, err := w.post(history + "two")
+		require.Equal(t, transport.ReasonRepeated, transport.ReasonOf(err))
+	})
+}
+
 func TestPlanKnowsFreezesAndRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, answers(t, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {
