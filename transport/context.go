@@ -58,7 +58,11 @@ func (t *Transport) As(ctx context.Context) http.RoundTripper { return view{t, c
 
 // RoundTrip is [Transport.RoundTrip] with the settings of the view.
 func (v view) RoundTrip(req *http.Request) (*http.Response, error) {
-	return v.t.RoundTrip(req.WithContext(&overlay{req.Context(), v.ctx}))
+	resp, err := v.t.RoundTrip(req.WithContext(&overlay{req.Context(), v.ctx}))
+	if resp != nil {
+		resp.Request = req
+	}
+	return resp, err
 }
 
 // CloseIdleConnections is [Transport.CloseIdleConnections].

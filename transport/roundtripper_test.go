@@ -226,6 +226,16 @@ func TestViewCarriesTheSettingsOfAContext(t *testing.T) {
 	})
 }
 
+func TestAViewNamesTheCallersRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 200}))
+		req := request(t, t.Context(), nil)
+		resp, err := w.As(context.Background()).RoundTrip(req)
+		require.NoError(t, err)
+		require.Same(t, req, resp.Request)
+	})
+}
+
 func TestBaseMayFindTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := answers(t, answer{})
