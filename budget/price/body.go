@@ -20,6 +20,11 @@ func reopen(r *http.Request) (io.ReadCloser, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return http.NoBody, nil
 	}
+	for _, coding := range r.Header["Content-Encoding"] {
+		if coding != "" && !strings.EqualFold(coding, "identity") {
+			return nil, unpriced("the body is compressed") // and may look like a smaller call
+		}
+	}
 	if r.GetBody == nil {
 		return nil, unpriced("the body cannot be read twice")
 	}
@@ -68,7 +73,8 @@ func isJSON(r *http.Request, body []byte) bool {
 	return strings.HasPrefix(first, "{") || strings.HasPrefix(first, "[")
 }
 
-// decodeJSON decodes one JSON value, with its numbers as they are written.
+// decodeJSON decodes one JSON value, with its numbers as they are written. An object that
+// has a name twice is refused: who knows which of them the vendor takes.
 func decodeJSON(body []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -76,7 +82,42 @@ func decodeJSON(body []byte) (any, error) {
 	if d.Decode(&v) != nil || d.Decode(new(any)) != io.EOF {
 		return nil, unpriced("the JSON is malformed")
 	}
+	if members(v) != colons(body) {
+		return nil, unpriced("the JSON has a name twice in one object")
+	}
 	return v, nil
+}
+
+// members counts the members of all objects in v.
+func members(v any) (n int) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			n += members(e)
+		}
+	case map[string]any:
+		n = len(v)
+		for _, e := range v {
+			n += members(e)
+		}
+	}
+	return n
+}
+
+// colons counts those outside of strings in valid JSON: one a member.
+func colons(body []byte) (n int) {
+	quoted := false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\':
+			i++ // only strings have escapes
+		case c == ':' && !quoted:
+			n++
+		}
+	}
+	return n
 }
 
 // eachPair calls f for each pair of a form or a query. It decodes in place, so b is

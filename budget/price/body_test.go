@@ -70,6 +70,36 @@ func TestBodyThatCannotBeReadTwiceIsUnpriced(t *testing.T) {
 	}
 }
 
+func TestCompressedBodyIsUnpriced(t *testing.T) {
+	for _, tt := range bodyPricers {
+		t.Run(tt.name, func(t *testing.T) {
+			r := post(t, tt.contentType, "https://api.example/v1/models/m:run", tt.body)
+			r.Header["Content-Encoding"] = []string{"identity"}
+			_, err := tt.pricer.Quote(r)
+			require.NoError(t, err)
+			r.Header["Content-Encoding"] = []string{"identity", "gzip"}
+			_, err = tt.pricer.Quote(r)
+			require.ErrorIs(t, err, budget.ErrUnpriced, "its bytes may say anything, and be few")
+		})
+	}
+}
+
+func TestNameTwiceInAnObjectIsUnpriced(t *testing.T) {
+	matrix := price.Per(cent, price.Cells("origins", "destinations"))
+	for body, pricer := range map[string]price.Pricer{
+		`{"to":"+1555","text":"hi","te\u0078t":"a long text"}`:                      price.SMS{Segment: cent},
+		`{"to":["+1555","+1556"],"to":"+1555","text":"hi"}`:                         price.SMS{Segment: cent},
+		`{"messages":[{"to":"+1555","text":"hi","to":"+95555"}]}`:                   price.SMS{Segment: cent},
+		`{"messages":[{"to":"+1555","text":"hi"}],"messages":[],"to":1,"text":"x"}`: price.SMS{Segment: cent},
+		`{"origins":[1,2,3],"origins":[1],"destinations":[1]}`:                      matrix,
+	} {
+		_, err := pricer.Quote(post(t, jsonType, "https://api.example/", body))
+		require.ErrorIs(t, err, budget.ErrUnpriced, "who knows which one the vendor takes: %s", body)
+	}
+	_, err := price.SMS{Segment: cent}.Quote(post(t, jsonType, "https://api.example/", `{"a":{"to":"+1555","text":"hi: \\\":\": ho"},"b":{"to":"+1555","text":"x","c":{}}}`))
+	require.NoError(t, err)
+}
+
 func TestFailingBodyIsItsOwnError(t *testing.T) {
 	fault := errors.New("the disk is gone")
 	for _, tt := range bodyPricers {

@@ -277,10 +277,12 @@ func (p *promptSize) read(path, raw []byte, _ bool) {
 	case "model":
 		p.bad = p.bad || p.model != "" && p.model != string(raw)
 		p.model = string(raw)
-	case "max_tokens", "max_completion_tokens", "max_output_tokens",
-		"generationConfig.maxOutputTokens", "generation_config.max_output_tokens":
+	case "max_tokens", "max_completion_tokens", "max_output_tokens", // Gemini takes both spellings of each name
+		"generationConfig.maxOutputTokens", "generation_config.max_output_tokens",
+		"generationConfig.max_output_tokens", "generation_config.maxOutputTokens":
 		p.maxOutput = max(p.maxOutput, p.number(raw))
-	case "n", "best_of", "generationConfig.candidateCount", "generation_config.candidate_count":
+	case "n", "best_of", "generationConfig.candidateCount", "generation_config.candidate_count",
+		"generationConfig.candidate_count", "generation_config.candidateCount":
 		p.answers = max(p.answers, p.number(raw))
 	case "previous_response_id", "conversation", "conversation.id", "prompt.id", "cachedContent", "cached_content",
 		"web_search_options", "mcp_servers.type", "mcp_servers.url",

@@ -50,6 +50,8 @@ func TestTokensAreBoundedByTheRequest(t *testing.T) {
 		{"no limit: the assumed one", chat, pad(`{"model":"gpt-4o-mini"}`, 976), 2000, 4096, "0.15", "0.60"},
 		{"null is no limit", chat, pad(`{"model":"gpt-4o-mini","max_tokens":null}`, 976), 2000, 4096, "0.15", "0.60"},
 		{"gemini", gemini, pad(`{"contents":[],"generationConfig":{"maxOutputTokens":50,"candidateCount":2}}`, 976), 2000, 100, "0.30", "2.50"},
+		{"gemini, spelled in the other way", gemini, pad(`{"contents":[],"generationConfig":{"max_output_tokens":5000,"candidate_count":2}}`, 976), 2000, 10_000, "0.30", "2.50"},
+		{"gemini, spelled in both", gemini, pad(`{"contents":[],"generation_config":{"maxOutputTokens":5000,"candidateCount":2}}`, 976), 2000, 10_000, "0.30", "2.50"},
 		{"azure", "https://x.openai.azure.com/openai/deployments/my-deployment/chat/completions", pad(`{"max_tokens":10}`, 976), 2000, 10, "1", "2"},
 		{"embeddings have no output", chat, pad(`{"model":"text-embedding-3-small","input":"x"}`, 976), 2000, 0, "0.02", "0"},
 		{"a picture counts as a full context", chat, `{"model":"gpt-4o-mini","max_tokens":1,"messages":[{"content":[{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}]}`, 128_000, 1, "0.15", "0.60"},
