@@ -66,6 +66,18 @@ func parseTrend(s string) (t budget.Trend) {
 	return t
 }
 
+// A sum of entries keeps the numbers of its calls, some of which may end later: calls, in
+// flight, without evidence, and by how much corrections raised and lowered them.
+func formatCounts(s budget.Spending) string {
+	return fmt.Sprint(s.Calls, s.Open, s.PresumedCalls, int64(s.Up), int64(s.Down))
+}
+
+// parseCounts reads what formatCounts wrote; older versions wrote none.
+func parseCounts(text string) (s budget.Spending) {
+	_, _ = fmt.Sscan(text, &s.Calls, &s.Open, &s.PresumedCalls, (*int64)(&s.Up), (*int64)(&s.Down))
+	return s
+}
+
 func formatAlerts(percents []int) string {
 	return strings.Trim(fmt.Sprint(percents), "[]")
 }

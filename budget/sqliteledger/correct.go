@@ -95,6 +95,7 @@ type call struct {
 	provider   string
 	kind       string // of its newest entry; empty: it has none
 	legs       []pastLeg
+	partly     bool // the first of its entries are compacted
 }
 
 type pastLeg struct {
@@ -159,6 +160,7 @@ func (c *call) add(win int64, unit string, s sums) {
 			return
 		}
 	}
+	c.partly = c.partly || c.kind != budget.StateHeld.String()
 	c.legs = append(c.legs, pastLeg{win, unit, s.held, s})
 }
 
@@ -191,6 +193,9 @@ func (p *past) difference(line Line) Difference {
 	switch {
 	case c == nil || len(c.legs) == 0:
 		d.Problem = "the ledger does not know this call"
+		return d
+	case c.partly:
+		d.Problem = "the call is too long ago: its entries are compacted"
 		return d
 	case line.Amount < 0 || line.Amount > huge:
 		d.Problem = "the amount is out of range"

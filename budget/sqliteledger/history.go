@@ -187,16 +187,22 @@ func (b *books) readStories(wanted map[int64]*story) {
 				settled: budget.Amount(s.ColumnInt64(5)), presumed: budget.Amount(s.ColumnInt64(6)),
 				held: budget.Amount(s.ColumnInt64(7)), floor: budget.Amount(s.ColumnInt64(8)),
 			}
-			story.add(instant(s, 2), kind, before(s, 9, kind, by), s.ColumnInt64(4), by)
+			p := story.add(instant(s, 2), s.ColumnInt64(4), by)
+			if kind == "compacted" {
+				counts := parseCounts(s.ColumnText(10))
+				p.Add(&counts)
+			} else {
+				tally(p, kind, before(s, 9, kind, by), by)
+			}
 		}
-	}, "SELECT id, win, at, kind, provider, settled, presumed, held, floor, was FROM entry WHERE id>? AND win IS NOT NULL ORDER BY id", from)
+	}, "SELECT id, win, at, kind, provider, settled, presumed, held, floor, was, ref FROM entry WHERE id>? AND win IS NOT NULL ORDER BY id", from)
 	for _, s := range wanted {
 		s.last = last
 	}
 }
 
-// add counts one entry, with the state of the hold before it.
-func (s *story) add(at time.Time, kind string, was budget.State, provider int64, by sums) {
+// add adds the amounts of one entry, and returns where its calls are counted.
+func (s *story) add(at time.Time, provider int64, by sums) *budget.Spending {
 	s.sum.settled, s.sum.presumed, s.sum.held = s.sum.settled+by.settled, s.sum.presumed+by.presumed, s.sum.held+by.held
 	s.parts.Add(s.window, at, by.settled, by.presumed)
 	p := s.by[provider]
@@ -205,6 +211,11 @@ func (s *story) add(at time.Time, kind string, was budget.State, provider int64,
 		s.by[provider] = p
 	}
 	p.Settled, p.Presumed, p.Held, p.Floor = p.Settled+by.settled, p.Presumed+by.presumed, p.Held+by.held, p.Floor+by.floor
+	return p
+}
+
+// tally counts the call of one entry, with the state of the hold before it.
+func tally(p *budget.Spending, kind string, was budget.State, by sums) {
 	switch kind {
 	case "held":
 		p.Calls, p.Open = p.Calls+1, p.Open+1
@@ -213,8 +224,6 @@ func (s *story) add(at time.Time, kind string, was budget.State, provider int64,
 		p.PresumedCalls++
 	case "voided":
 		p.Calls--
-	case "compacted":
-		return // of which calls is not known any more
 	}
 	if kind != "adjusted" { // which is of many calls
 		switch was {
