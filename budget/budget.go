@@ -31,6 +31,7 @@ package budget
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -145,7 +146,8 @@ func isUnit(s string) bool {
 }
 
 // Normal returns b with every empty field that has a default set to it: Label, Unit,
-// Zone and Alerts. Ledgers and reports show budgets so.
+// Zone and Alerts, and with the Alerts in order, each once. Ledgers and reports show
+// budgets so.
 func (b Budget) Normal() Budget {
 	if b.Label == "" {
 		b.Label = b.Name
@@ -158,6 +160,11 @@ func (b Budget) Normal() Budget {
 	}
 	if b.Alerts == nil {
 		b.Alerts = []int{50, 80, 100}
+	}
+	for i := 1; i < len(b.Alerts); i++ {
+		if b.Alerts[i-1] >= b.Alerts[i] {
+			b.Alerts = slices.Compact(slices.Sorted(slices.Values(b.Alerts)))
+		}
 	}
 	return b
 }

@@ -29,9 +29,9 @@ type Ledger interface {
 	Hold(ctx context.Context, h Hold) (Report, error)
 	// Resolve ends a hold by evidence. It is idempotent: the same outcome twice
 	// changes nothing; another outcome for an ended hold is [ErrConflict], except
-	// that a presumed hold may still be settled or voided, and anything that has
-	// ended may be corrected: after that only further corrections change it. An id
-	// that the ledger no longer knows is [ErrUnknownHold].
+	// that a presumed hold may still be settled, voided, or presumed at more, and
+	// anything that has ended may be corrected: after that only further corrections
+	// change it. An id that the ledger no longer knows is [ErrUnknownHold].
 	Resolve(ctx context.Context, id HoldID, o Outcome) (Report, error)
 	// Totals reads the windows of b that contain the instant at. A window that was
 	// never used is all zeros.

@@ -59,9 +59,7 @@ func (m *Memory) account(b *Budget) (*account, error) {
 	n.Alerts = slices.Clone(n.Alerts)
 	a.budget, a.given = n, n
 	a.given.Zone, a.given.Label, a.given.Unit = b.Zone, keep(b.Label, n.Label), keep(b.Unit, n.Unit)
-	if b.Alerts == nil {
-		a.given.Alerts = nil
-	}
+	a.given.Alerts = slices.Clone(b.Alerts)
 	return a, nil
 }
 

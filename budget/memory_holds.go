@@ -174,7 +174,7 @@ func (r *record) accepts(o Outcome) (news bool, err error) {
 		return !r.corrected || r.correction != o.Amount, nil
 	case o.State == r.said && (o.Amount == r.amount || o.State == StateVoided):
 		return false, nil
-	case r.state == StatePresumed && o.State != StatePresumed:
+	case r.state == StatePresumed && (o.State != StatePresumed || o.Amount > r.amount):
 		return true, nil
 	}
 	return false, fmt.Errorf("%w: hold %v was %v at %v, not %v at %v", ErrConflict, r.id, r.said, r.amount, o.State, o.Amount)

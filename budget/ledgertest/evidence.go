@@ -175,7 +175,14 @@ func presumedFloor(r *rig) {
 	require.Equal(r, "settled 0 presumed 0.8 held 0 left 9.2", books(totals))
 	require.Equal(r, budget.MustParse("0.31"), totals.Settled+totals.Floor, "between 0.31")
 	require.Equal(r, budget.MustParse("0.8"), totals.Used(), "and 0.80")
+	report := r.resolve(id, budget.Presumed(budget.MustParse("0.9"))) // more of it became known
+	require.Equal(r, []budget.Amount{budget.MustParse("0.1"), budget.MustParse("0.1")}, []budget.Amount{report.Delta, report.Overrun})
+	r.conflicts(id, budget.Presumed(budget.MustParse("0.5")))
+	totals = r.totals(day)
+	require.Equal(r, "settled 0 presumed 0.9 held 0 left 9.1", books(totals))
+	require.Equal(r, []any{budget.MustParse("0.9"), 1}, []any{totals.Floor, totals.PresumedHolds})
 	r.settle(id, "0.5")
+	r.conflicts(id, budget.Presumed(budget.Unit))
 	totals = r.totals(day)
 	require.Equal(r, "settled 0.5 presumed 0 held 0 left 9.5", books(totals))
 	require.Equal(r, budget.Amount(0), totals.Floor)
@@ -301,7 +308,7 @@ func overflow(r *rig) {
 
 func thresholds(r *rig) {
 	day := r.day()
-	day.Alerts = []int{50, 80, 100, 150}
+	day.Alerts = []int{80, 150, 50, 100, 50}
 	var told []int
 	note := func(report budget.Report) {
 		for _, n := range notices(budget.NoticeThreshold, report) {

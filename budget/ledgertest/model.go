@@ -121,7 +121,7 @@ func (h *modelHold) resolve(o budget.Outcome, now time.Time) bool {
 			return false
 		}
 		h.state, h.cost, h.corrected = budget.StateSettled, o.Amount, true
-	case h.state == budget.StateHeld, h.state == budget.StatePresumed && o.State != budget.StatePresumed:
+	case h.state == budget.StateHeld, h.state == budget.StatePresumed && (o.State != budget.StatePresumed || o.Amount > h.said.Amount):
 		h.state, h.cost, h.said = o.State, o.Amount, o
 		if o.State == budget.StatePresumed {
 			h.cost = max(o.Amount, h.amount)

@@ -38,6 +38,12 @@ func crashAfterHold(r *rig) {
 	require.Equal(r, 2, found[0].Holds)
 	r.restart()
 	require.Equal(r, "settled 0 presumed 3 held 0 left 7", r.books(day))
+	late, _, err := r.hold(leg(day, "1"))
+	require.NoError(r, err)
+	r.restart()
+	r.resolve(late, budget.Presumed(budget.MustParse("1.25"))) // its owner was only taken for dead, and knows more
+	require.Equal(r, "settled 0 presumed 4.25 held 0 left 5.75", r.books(day))
+	r.resolve(late, budget.Voided("reconciled"))
 	r.settle(id, "0.37")
 	require.Equal(r, "settled 0.37 presumed 2 held 0 left 7.63", r.books(day))
 	r.hand.Pass(10 * time.Hour)

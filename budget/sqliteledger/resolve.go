@@ -148,7 +148,7 @@ func (was *outcome) accepts(id budget.HoldID, state budget.State, o budget.Outco
 		return !was.corrected || was.correction != o.Amount, nil
 	case o.State == was.said && (o.Amount == was.amount || o.State == budget.StateVoided):
 		return false, nil
-	case state == budget.StatePresumed && o.State != budget.StatePresumed:
+	case state == budget.StatePresumed && (o.State != budget.StatePresumed || o.Amount > was.amount):
 		return true, nil
 	}
 	return false, fmt.Errorf("%w: hold %v was %v at %v, not %v at %v", budget.ErrConflict, id, was.said, was.amount, o.State, o.Amount)

@@ -31,7 +31,7 @@ elseif outcome == 'c' then
   news = corrected ~= ARGV[7]
 elseif outcome == said and (outcome == 'v' or ARGV[7] == h[5]) then
   news = false
-elseif state == 'p' and outcome ~= 'p' then
+elseif state == 'p' and (outcome ~= 'p' or less(first, amount)) then
   news = true
 else
   return {'conflict', said, h[5]}
