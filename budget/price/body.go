@@ -20,11 +20,6 @@ func reopen(r *http.Request) (io.ReadCloser, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return http.NoBody, nil
 	}
-	for _, coding := range r.Header["Content-Encoding"] {
-		if coding != "" && !strings.EqualFold(coding, "identity") {
-			return nil, unpriced("the body is compressed") // and may look like a smaller call
-		}
-	}
 	if r.GetBody == nil {
 		return nil, unpriced("the body cannot be read twice")
 	}
@@ -32,7 +27,15 @@ func reopen(r *http.Request) (io.ReadCloser, error) {
 	if err == nil && body == nil {
 		err = unpriced("GetBody gave no body")
 	}
-	return body, err
+	if err != nil {
+		return nil, err
+	}
+	for _, coding := range r.Header["Content-Encoding"] {
+		if coding != "" && !strings.EqualFold(coding, "identity") {
+			return nil, errors.Join(unpriced("the body is compressed"), body.Close()) // and may look like a smaller call
+		}
+	}
+	return body, nil
 }
 
 // readBody copies the body of r once.
