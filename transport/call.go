@@ -38,6 +38,7 @@ type call struct {
 	attempts int // allowed in all
 	nested   bool
 	key      string      // idempotency key of all attempts
+	keySeen  bool        // it is the caller's, and counted
 	print    *[16]byte   // counted by the guard against repeats
 	header   http.Header // replaces the request's if we add to it
 	turn     throttle.Turn
@@ -184,6 +185,17 @@ func (c *call) closeBody() {
 	c.bodyOurs = false
 	if ours && c.req.Body != nil {
 		_ = c.req.Body.Close()
+	}
+}
+
+// forget takes back what was counted of a call of which nothing was sent: the next try is
+// no repeat. Failed dials still count as attempts that a layer above may multiply.
+func (c *call) forget() {
+	if !c.sentAny {
+		c.p.state.repeats.forget(c)
+	}
+	if c.attempt == 0 {
+		c.p.state.keys.forget(c)
 	}
 }
 

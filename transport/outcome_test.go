@@ -180,6 +180,29 @@ func TestAKeySeenAgainLowersTheAttempts(t *testing.T) {
 	})
 }
 
+// A key of a call that we refused was never sent: what comes with it is the first try.
+func TestAKeyOfARefusedCallIsNotSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{status: 500}), func(_ *transport.Config, p *transport.Provider) {
+			p.IdempotencyHeader, p.Retry.Attempts = "Idempotency-Key", 3
+		})
+		keyed := func() (*http.Response, error) {
+			req := request(t, t.Context(), strings.NewReader("text"))
+			req.Header.Set("Idempotency-Key", "k1")
+			return w.RoundTrip(req)
+		}
+		require.NoError(t, w.Freeze(t.Context(), "api", budget.By{Who: "maria"}))
+		for range 3 {
+			_, err := keyed()
+			require.Equal(t, transport.ReasonFrozen, transport.ReasonOf(err))
+		}
+		require.NoError(t, w.Release(t.Context(), "api", budget.By{Who: "maria"}))
+		_, err := keyed()
+		require.NoError(t, err)
+		require.Len(t, w.base.at(), 3)
+	})
+}
+
 func TestAnSDKsOwnRetriesLowerTheAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, answers(t, answer{status: 429}))

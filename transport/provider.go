@@ -281,6 +281,7 @@ func (p *provider) attemptsFor(c *call) (n int, nested bool) {
 		case len(v) == 1 && strings.TrimSpace(v[0]) != "":
 			c.key = strings.TrimSpace(v[0])
 			before = max(before, p.state.keys.seen(shortKey(c.key), c.now))
+			c.keySeen = true
 		}
 	}
 	if before <= 0 {

@@ -106,7 +106,7 @@ func (r *repeats) refused(p *provider, sum [16]byte, now time.Time) ([]time.Time
 	return seen, nil
 }
 
-// forget takes back a call that was refused for another reason: it was never made.
+// forget takes back a call of which nothing was sent: it was never made.
 func (r *repeats) forget(c *call) {
 	if c.print == nil {
 		return

@@ -263,6 +263,20 @@ const (
 	maxSeen = 50_000
 )
 
+// forget takes back one sight of the call's key.
+func (s *seenKeys) forget(c *call) {
+	if !c.keySeen {
+		return
+	}
+	c.keySeen = false
+	key := shortKey(c.key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now[key] > 0 {
+		s.now[key]--
+	}
+}
+
 // seen counts a key and returns how often it was there before.
 func (s *seenKeys) seen(key string, now time.Time) int {
 	s.mu.Lock()

@@ -224,6 +224,7 @@ func (c *call) finish(a *attempt) (*http.Response, error) {
 		a.release()
 		c.endTurn()
 		c.closeBody()
+		c.forget()
 		c.finished(failOutcome(c.ctx, a.err), "", 0)
 		c.done, c.last = true, nil
 		return nil, c.callError(a.err)
@@ -239,9 +240,7 @@ func (c *call) refuse(err error) (*http.Response, error) {
 	c.lap()
 	c.giveTurnBack()
 	c.closeBody()
-	if !c.sentAny {
-		c.p.state.repeats.forget(c)
-	}
+	c.forget()
 	defer func() { c.done = true }()
 	reason := ReasonOf(err)
 	c.rec.call(func(i *CallInfo) { i.Reason = reason })

@@ -337,6 +337,24 @@ func TestARefusedCallIsNoRepeat(t *testing.T) {
 	})
 }
 
+// An outage of the network must not keep a text from going out after it.
+func TestACallThatNobodyWasThereToTakeIsNoRepeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, answers(t, answer{err: errDial}, answer{err: errDial}, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {
+			p.Repeat, p.Retry.Attempts = transport.Repeat{Max: 1, Per: time.Hour}, 1
+		})
+		for range 2 {
+			_, err := w.post("text")
+			require.True(t, transport.NotSent(err))
+			require.Empty(t, transport.ReasonOf(err))
+		}
+		_, err := w.post("text")
+		require.NoError(t, err)
+		_, err = w.post("text")
+		require.Equal(t, transport.ReasonRepeated, transport.ReasonOf(err))
+	})
+}
+
 // A conversation repeats what was said before, and differs at its end.
 func TestLongBodiesThatDifferAtTheirEndAreNoRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
