@@ -37,12 +37,28 @@ func (f *flow) walkTo(w *waiter) *front {
 	return p
 }
 
-// forecast returns when the waiter starts at the earliest if nobody overtakes it, what
-// it waits for, and how many go before it. last says that it came last of all, so
-// that everybody who is equal goes before it.
-func (b *Bucket) forecast(w *waiter, p *front, last bool, now int64) (start int64, why Reason, ahead int64) {
+// outlook is what somebody who waits may hope for: when its turn comes at the earliest,
+// and what keeps it from coming sooner.
+type outlook struct {
+	start int64
+	why   Reason
+	slot  bool // a slot must become free as well, and nobody knows when
+}
+
+// also adds what another leg says.
+func (o *outlook) also(leg outlook) {
+	if leg.start > o.start {
+		o.start, o.why = leg.start, leg.why
+	}
+	o.slot = o.slot || leg.slot
+}
+
+// forecast returns what the waiter may hope for if nobody overtakes it, and how many go
+// before it. last says that it came last of all, so that everybody who is equal goes
+// before it.
+func (b *Bucket) forecast(w *waiter, p *front, last bool, now int64) (o outlook, ahead int64) {
 	f := w.f
-	why = ReasonRate
+	o.why = ReasonRate
 	for i, l := range f.legs {
 		n, weight := p.n, p.weight[i]
 		if i == 0 {
@@ -52,17 +68,11 @@ func (b *Bucket) forecast(w *waiter, p *front, last bool, now int64) (start int6
 			n, weight = f.beforeAt(i, w, n, weight, last)
 		}
 		if w.weight(i) > l.s.plan.most {
-			return forever, ReasonNever, ahead
+			return outlook{start: forever, why: ReasonNever}, ahead
 		}
-		at, cause := b.earliest(l.s, n, weight, w.weight(i), now)
-		if at == forever {
-			return forever, cause, ahead
-		}
-		if at > start {
-			start, why = at, cause
-		}
+		o.also(b.earliest(l.s, n, weight, w.weight(i), now))
 	}
-	return start, why, ahead
+	return o, ahead
 }
 
 // before0 adds those of other flows who go before the waiter at the first leg.
@@ -143,13 +153,11 @@ func part(n, weight, most int64) (int64, int64) {
 
 // earliest returns when the scope can start a turn after those ahead have started as
 // early as they can.
-func (b *Bucket) earliest(s *scope, ahead, weightAhead int64, weight int, now int64) (int64, Reason) {
-	x, opens, start := s.x, int64(0), now
+func (b *Bucket) earliest(s *scope, ahead, weightAhead int64, weight int, now int64) outlook {
+	x, opens, start, slot := s.x, int64(0), now, false
 	if x != nil {
 		b.refresh(s, now)
-		if x.slots > 0 && int64(x.inUse)+ahead >= int64(x.slots) {
-			return forever, ReasonSlots
-		}
+		slot = x.slots > 0 && int64(x.inUse)+ahead >= int64(x.slots)
 		opens = x.gate.end
 		if left := x.cap.left(s.grants); x.cap.end > 0 && left <= ahead {
 			opens = max(opens, x.cap.end)
@@ -179,14 +187,11 @@ func (b *Bucket) earliest(s *scope, ahead, weightAhead int64, weight int, now in
 			start = max(start, later(opens, min(satMul(w.gap(), weightAhead), w.per)))
 		}
 	}
-	return start, why
+	return outlook{start, why, slot}
 }
 
 // limitTo notes how much worse the forecast of the waiter may get.
 func (b *Bucket) limitTo(w *waiter, start int64) {
-	if start == forever {
-		return
-	}
 	f := w.f
 	if at := later(f.c.drift, w.latest-start); at < f.limit.at {
 		f.limit.at = at
@@ -257,15 +262,11 @@ func (b *Bucket) reviewFlow(f *flow, now int64) {
 	p, slack := &front{}, int64(forever)
 	for w := f.head; w != nil; {
 		next := w.next
-		start, why, _ := b.forecast(w, p, false, now)
-		switch {
-		case why == ReasonNever, w.late(start):
-			b.eject(w, start, why, now)
-		default:
+		if o, _ := b.forecast(w, p, false, now); o.start > w.latest {
+			b.eject(w, o, now)
+		} else {
 			p.add(w)
-			if start != forever {
-				slack = min(slack, w.latest-start)
-			}
+			slack = min(slack, w.latest-o.start)
 		}
 		w = next
 	}
@@ -279,21 +280,21 @@ func (b *Bucket) reviewFlow(f *flow, now int64) {
 }
 
 // eject ends a wait with a refusal.
-func (b *Bucket) eject(w *waiter, start int64, why Reason, now int64) {
-	w.err = b.lateError(w, start, why)
-	if why == ReasonNever {
-		w.err.Reason = ReasonNever
-	}
+func (b *Bucket) eject(w *waiter, o outlook, now int64) {
+	w.err = b.lateError(w, o)
 	b.leave(w, now)
 	b.finish(w)
 }
 
-// expire is for a waiter whose time is over, or almost.
+// expire is for a waiter whose time is over, or almost, or who should have a slot by now.
 func (b *Bucket) expire(w *waiter, now int64) {
-	start, why, _ := b.forecast(w, w.f.walkTo(w), false, now)
-	if now < w.latest && start <= w.latest {
-		b.setAlarm(&w.alarm, min(w.latest, max(start, now+int64(time.Millisecond))))
-		return
+	o, _ := b.forecast(w, w.f.walkTo(w), false, now)
+	switch soon := now + int64(time.Millisecond); {
+	case now >= w.latest, o.start > w.latest, o.slot && now >= w.leaveAt():
+		b.eject(w, o, now)
+	case o.slot:
+		b.setAlarm(&w.alarm, max(soon, w.lookAt(o, now)))
+	default:
+		b.setAlarm(&w.alarm, min(w.latest, max(o.start, soon)))
 	}
-	b.eject(w, start, why, now)
 }

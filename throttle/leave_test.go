@@ -115,6 +115,57 @@ func TestWaiterForASlotLeavesAfterMaxWait(t *testing.T) {
 	})
 }
 
+// Whom a slot would not help in time does not wait for one.
+func TestASlotThatIsOfNoUseIsNotWaitedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		legs   []Leg
+		gate   string
+		reason Reason
+		at     time.Duration
+	}{
+		"gate":                {[]Leg{{Key: "p", Slots: 1}}, "p", ReasonGate, time.Hour},
+		"gate of another leg": {[]Leg{{Key: "p", Slots: 1}, leg("s")}, "s", ReasonGate, time.Hour},
+		"rate":                {[]Leg{{Key: "p", Slots: 1, Rates: []Rate{PerHour(1)}}}, "", ReasonRate, time.Hour},
+		"rate of another leg": {[]Leg{{Key: "p", Slots: 1}, leg("s", Rate{N: 1, Per: time.Hour, Strict: true})}, "", ReasonRate, time.Hour},
+		"slot of another leg": {[]Leg{leg("p", PerHour(1)), {Key: "s", Slots: 1}}, "", ReasonRate, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(l *lab) {
+				held, err := l.b.Wait(l.t.Context(), ask(c.legs...))
+				require.NoError(t, err)
+				defer held.Done()
+				if c.gate != "" {
+					l.gate(c.gate, time.Hour)
+				}
+				f, err := l.b.Forecast(l.askWithin(59*time.Minute, c.legs...))
+				require.Error(t, err)
+				require.Equal(t, Forecast{Cause: ReasonSlots}, f)
+				r := <-l.call(l.t.Context(), l.askWithin(59*time.Minute, c.legs...))
+				require.Zero(t, r.at)
+				require.Equal(t, c.reason, l.refused(r.err).Reason)
+				require.Equal(t, c.at, l.refused(r.err).RetryAt.Sub(l.begin))
+			})
+		})
+	}
+}
+
+// While somebody waits for a slot, the turn that the rate would give it behind others
+// moves away: it leaves when that is too late, not when its time is over.
+func TestWaiterForASlotLeavesWhenTheRateMovedAway(t *testing.T) {
+	bubble(t, func(l *lab) {
+		a := l.askWithin(25*time.Second, Leg{Key: "p", Slots: 1, Rates: []Rate{{N: 1, Per: 10 * time.Second}}})
+		held, err := l.b.Wait(l.t.Context(), a)
+		require.NoError(t, err)
+		calls := l.calls(2, a) // by the rate at 10 and 20 s
+		time.Sleep(17 * time.Second)
+		held.Done()
+		require.Equal(t, 17*time.Second, (<-calls[0]).at)
+		late := <-calls[1] // at 17 s it would be 27 s, since 15 s it is more than 25 s
+		require.InDelta(t, 15*time.Second, late.at, float64(2*time.Millisecond))
+		require.Equal(t, ReasonRate, l.refused(late.err).Reason)
+	})
+}
+
 func TestManyWaitersGiveUpAndLeaveNothing(t *testing.T) {
 	bubble(t, func(l *lab) {
 		ctx, cancel := context.WithCancel(l.t.Context())

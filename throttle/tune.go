@@ -110,13 +110,9 @@ func (b *Bucket) Forecast(a Ask) (Forecast, error) {
 	w := b.newWaiter(&a, uses, now)
 	w.latest = later(now, int64(max(0, a.MaxWait)))
 	b.enter(w, b.flowOf(uses, classOf(a.Priority), a.Tenant), now)
-	start, why, ahead := b.forecast(w, w.f.inFront(w), true, now)
-	err = b.refusal(w, &a, start, why)
+	o, ahead := b.forecast(w, w.f.inFront(w), true, now)
+	err = b.refusal(w, &a, o)
 	b.leave(w, now)
 	b.run(now)
-	f := Forecast{Ahead: int(ahead), Cause: why}
-	if start != forever {
-		f.Start, f.Wait = b.timeOf(start), max(0, b.timeOf(start).Sub(b.timeOf(now)))
-	}
-	return f, err
+	return b.told(o, ahead, now), err
 }

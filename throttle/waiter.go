@@ -69,14 +69,28 @@ func (w *waiter) weight(leg int) int { return int(w.weights()[leg]) }
 // deadline itself is too late.
 func (b *Bucket) bound(ctx context.Context, w *waiter, maxWait time.Duration, now int64) {
 	w.latest = later(now, int64(max(0, maxWait)))
-	w.alarm.when = w.latest
 	if d, ok := ctx.Deadline(); ok {
-		left := int64(d.Sub(b.timeOf(now)))
-		if at := later(now, left-1); at < w.latest {
+		if at := later(now, int64(d.Sub(b.timeOf(now)))-1); at < w.latest {
 			w.latest, w.deadline = at, true
-			w.alarm.when = at - min(int64(leaveEarly), left/10)
 		}
 	}
+}
+
+// leaveAt is when a waiter without a forecast leaves.
+func (w *waiter) leaveAt() int64 {
+	if !w.deadline {
+		return w.latest
+	}
+	return w.latest - min(int64(leaveEarly), (w.latest-w.since)/10)
+}
+
+// lookAt is when a waiter with that outlook must be looked at again: while it has no slot,
+// the rest of what it waits for moves away.
+func (w *waiter) lookAt(o outlook, now int64) int64 {
+	if !o.slot {
+		return w.leaveAt()
+	}
+	return min(w.leaveAt(), later(now, w.latest-o.start))
 }
 
 // finish tells the goroutine that waits.
@@ -104,7 +118,6 @@ func (b *Bucket) join(ctx context.Context, w *waiter, a *Ask, uses []use, now in
 		return Forecast{}, errManyLegs
 	}
 	b.bound(ctx, w, a.MaxWait, now)
-	leaveAt := w.alarm.when
 	if err := b.hopeless(w, a, uses, now); err != nil {
 		return Forecast{}, err
 	}
@@ -114,64 +127,73 @@ func (b *Bucket) join(ctx context.Context, w *waiter, a *Ask, uses []use, now in
 		b.arm(now)
 		return Forecast{}, nil
 	}
-	start, why, ahead := b.forecast(w, w.f.inFront(w), true, now)
-	if err := b.refusal(w, a, start, why); err != nil {
+	o, ahead := b.forecast(w, w.f.inFront(w), true, now)
+	if err := b.refusal(w, a, o); err != nil {
 		b.leave(w, now)
 		b.run(now)
 		return Forecast{}, err
 	}
-	b.limitTo(w, start)
-	b.setAlarm(&w.alarm, leaveAt)
+	b.limitTo(w, o.start)
+	b.setAlarm(&w.alarm, w.lookAt(o, now))
 	b.overtake(w, now)
 	b.run(now)
-	f := Forecast{Ahead: int(ahead), Cause: why}
-	if start != forever {
-		f.Start, f.Wait = b.timeOf(start), time.Duration(start-now)
+	return b.told(o, ahead, now), nil
+}
+
+// told is an outlook in the words of callers.
+func (b *Bucket) told(o outlook, ahead, now int64) Forecast {
+	f := Forecast{Ahead: int(ahead), Cause: o.why}
+	switch {
+	case o.slot:
+		f.Cause = ReasonSlots
+	case o.start != forever:
+		f.Start, f.Wait = b.timeOf(o.start), time.Duration(o.start-now)
 	}
-	return f, nil
+	return f
 }
 
 // hopeless refuses a call that cannot start in time although nobody waits.
 func (b *Bucket) hopeless(w *waiter, a *Ask, uses []use, now int64) error {
-	start, why := int64(0), ReasonRate
+	o := outlook{why: ReasonRate}
 	for _, u := range uses {
 		if x := u.s.x; x != nil && len(x.flows) > 0 {
 			return nil
 		}
-		if at, cause := b.earliest(u.s, 0, 0, u.weight, now); at > start {
-			start, why = at, cause
-		}
+		o.also(b.earliest(u.s, 0, 0, u.weight, now))
 	}
-	if a.MaxWait <= 0 || w.late(start) {
-		return b.lateError(w, start, why)
+	if a.MaxWait <= 0 || o.start > w.latest {
+		return b.lateError(w, o)
 	}
 	return nil
 }
 
 // refusal says why a call may not wait, or nil.
-func (b *Bucket) refusal(w *waiter, a *Ask, start int64, why Reason) error {
+func (b *Bucket) refusal(w *waiter, a *Ask, o outlook) error {
 	limit := b.MaxQueue
 	if limit <= 0 {
 		limit = defaultMaxQueue
 	}
 	switch {
 	case a.MaxWait > 0 && w.f.g.n > limit:
-		return &WaitError{Provider: w.provider, Reason: ReasonQueueFull, RetryAt: b.timeOf(start)}
-	case a.MaxWait <= 0, w.late(start):
-		return b.lateError(w, start, why)
+		e := b.lateError(w, o)
+		e.Reason = ReasonQueueFull
+		return e
+	case a.MaxWait <= 0, o.start > w.latest:
+		return b.lateError(w, o)
 	}
 	return nil
 }
 
-// late reports whether a start then would come too late. Who waits for a slot is not
-// late before its time is over.
-func (w *waiter) late(start int64) bool { return start != forever && start > w.latest }
-
-func (b *Bucket) lateError(w *waiter, start int64, why Reason) *WaitError {
-	if w.deadline {
-		why = ReasonDeadline
+// lateError is the refusal of a call whose turn comes too late. Who waits for a slot is not
+// late before its time is over, unless it would be even with one.
+func (b *Bucket) lateError(w *waiter, o outlook) *WaitError {
+	if o.slot && o.start <= max(w.latest, b.now) {
+		o.start, o.why = forever, ReasonSlots
 	}
-	return &WaitError{Provider: w.provider, Reason: why, RetryAt: b.timeOf(start)}
+	if w.deadline && o.why != ReasonNever {
+		o.why = ReasonDeadline
+	}
+	return &WaitError{Provider: w.provider, Reason: o.why, RetryAt: b.timeOf(o.start)}
 }
 
 // enter appends the waiter to the flow.

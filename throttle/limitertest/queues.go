@@ -54,6 +54,29 @@ var queueChecks = []check{
 		}
 		return notBefore("refusal", c.at(), 100*time.Millisecond)
 	}},
+	{"who waits for a slot leaves when a slot is of no use in time", func(c *trial) error {
+		l := c.leg(wide)
+		l.Slots = 1
+		first, err := c.now(l)
+		if err != nil {
+			return err
+		}
+		defer first.Done()
+		closed := make(chan error, 1)
+		_, err = c.Wait(c.ctx, throttle.Ask{Legs: []throttle.Leg{l}, MaxWait: time.Minute, OnQueue: func(throttle.Forecast) {
+			closed <- c.close(c.key, time.Hour)
+		}})
+		for range 2 { // who comes later does not even wait
+			if err := refusal(err, throttle.ReasonGate); err != nil {
+				return err
+			}
+			_, err = c.within(time.Minute, l)
+		}
+		if c.at() > promptly {
+			return fmt.Errorf("refused after %v, want at once", c.at())
+		}
+		return <-closed
+	}},
 	{"equals start in order of arrival", func(c *trial) error {
 		var q queue
 		for name := range strings.SplitSeq("abcdef", "") {
