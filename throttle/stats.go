@@ -45,6 +45,8 @@ type ScopeStats struct {
 	CapCause Cause
 	// Slots is how many turns may be under way (zero: no bound), InUse how many are.
 	Slots, InUse int
+	// Waiting is how many wait for a turn that needs the scope.
+	Waiting int
 }
 
 // Stats returns the state of the first leg and of its scopes. It takes time in
@@ -93,7 +95,7 @@ func (b *Bucket) scopeStats(s *scope, now int64) ScopeStats {
 	st := ScopeStats{Key: s.key, Effective: 1}
 	if x := s.x; x != nil {
 		b.refresh(s, now)
-		st.Effective, st.Slots, st.InUse = s.factor(), x.slots, x.inUse
+		st.Effective, st.Slots, st.InUse, st.Waiting = s.factor(), x.slots, x.inUse, x.waiting()
 		if x.gate.end > 0 {
 			st.GateUntil, st.GateCause = b.timeOf(x.gate.end), x.gate.cause
 		}

@@ -27,7 +27,7 @@ func TestStatsShowScopesAndQueue(t *testing.T) {
 		require.Equal(t, Stats{
 			Queue: QueueStats{Critical: 1, Normal: 1, Bulk: 2, Oldest: l.begin},
 			Scopes: []ScopeStats{
-				{Key: "p", Rates: []Rate{r}, Effective: 0.7, Tokens: 3.008, CapUntil: until, CapLeft: 7, CapCause: CauseRemaining, Slots: 1, InUse: 1},
+				{Key: "p", Rates: []Rate{r}, Effective: 0.7, Tokens: 3.008, CapUntil: until, CapLeft: 7, CapCause: CauseRemaining, Slots: 1, InUse: 1, Waiting: 4},
 				{Key: "s", Rates: []Rate{PerHour(1)}, Effective: 1, Tokens: 0.004 / 3600, GateUntil: until, GateCause: CauseThrottled},
 			},
 		}, l.b.Stats("p"))

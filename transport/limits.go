@@ -27,6 +27,6 @@ func (c *call) retune() {
 		return
 	}
 	if tuner, ok := c.t.limiter.(throttle.Tuner); ok {
-		_ = tuner.Set(throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight}) // as in swap
+		_ = tuner.Set(throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight}) // as in retime
 	}
 }

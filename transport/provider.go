@@ -99,15 +99,34 @@ func (p *provider) legsFor(req *http.Request, q budget.Quote) []throttle.Leg {
 				continue
 			}
 		}
-		rates := s.Rates
-		if s.RatesFor != nil {
-			if r := s.RatesFor(key); r != nil {
-				rates = r
-			}
-		}
-		legs = append(legs, throttle.Leg{Key: p.scopePrefix(s.Name) + shortKey(key), Rates: rates, Weight: s.weight(req, q), Slots: s.Max})
+		legs = append(legs, throttle.Leg{Key: p.scopePrefix(s.Name) + shortKey(key), Rates: s.ratesOf(key), Weight: s.weight(req, q), Slots: s.Max})
 	}
 	return legs
+}
+
+func (s *Scope) ratesOf(key string) []throttle.Rate {
+	if s.RatesFor != nil {
+		if r := s.RatesFor(key); r != nil {
+			return r
+		}
+	}
+	return s.Rates
+}
+
+// legOf returns the leg of a scope by its key in the limiter. It is not known which plan a
+// key has that was too long to keep.
+func (p *provider) legOf(key string) (l throttle.Leg, known bool) {
+	l.Key = key
+	name, rest, ok := p.splitKey(key)
+	for i := range p.Scopes {
+		if s := &p.Scopes[i]; ok && s.Name == name {
+			if s.RatesFor != nil && strings.HasPrefix(rest, shortened) {
+				return l, false
+			}
+			l.Rates, l.Slots = s.ratesOf(rest), s.Max
+		}
+	}
+	return l, ok
 }
 
 func (s *Scope) weight(req *http.Request, q budget.Quote) int {
@@ -134,6 +153,9 @@ func (p *provider) keyOfScope(legs []throttle.Leg, name string) (string, bool) {
 	return "", false
 }
 
+// shortened begins the keys that stand for longer ones.
+const shortened = "\x1e"
+
 // shortKey bounds what a key taken from a request may cost in memory.
 func shortKey(key string) string {
 	const most = 96
@@ -141,7 +163,7 @@ func shortKey(key string) string {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
-	return "\x1e" + hex.EncodeToString(sum[:])
+	return shortened + hex.EncodeToString(sum[:])
 }
 
 func weigh(f func(*http.Request) int, req *http.Request) int {

@@ -37,13 +37,31 @@ func (t *Transport) swap(c Config) error {
 			was.next.Store(p)
 		}
 	}
-	tuner, _ := t.limiter.(throttle.Tuner)
 	for _, p := range set.providers {
 		p.state.forgetBooks() // limits may be higher
-		if tuner != nil {
-			// Validated already; what a store does not hear now, the next call tells it.
-			_ = tuner.Set(throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight})
-		}
+		t.retime(p)
 	}
 	return nil
+}
+
+// retime tells the limiter what limits those who wait for the provider, and for its scopes.
+func (t *Transport) retime(p *provider) {
+	tuner, ok := t.limiter.(throttle.Tuner)
+	if !ok {
+		return
+	}
+	// Validated already; what a store does not hear now, the next call tells it.
+	_ = tuner.Set(throttle.Leg{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight})
+	i, ok := t.limiter.(throttle.Informer)
+	if !ok {
+		return
+	}
+	for _, s := range i.Stats(p.Name).Scopes {
+		if s.Waiting == 0 {
+			continue // the next call tells it
+		}
+		if leg, ok := p.legOf(s.Key); ok {
+			_ = tuner.Set(leg)
+		}
+	}
 }

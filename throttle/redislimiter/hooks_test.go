@@ -3,6 +3,7 @@ package redislimiter
 import (
 	"context"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,4 +109,32 @@ func TestASlowHookDelaysNoTurn(t *testing.T) {
 	require.NoError(t, err)
 	turn.Done()
 	require.Less(t, time.Since(begin), 1500*time.Millisecond)
+}
+
+// Who waits for a turn that other processes took is counted as well, and timed anew.
+func TestThoseWhoWaitForOthersAreCounted(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	a, b := open(t, client), open(t, client)
+	slow, fast := leg("p/s", throttle.PerHour(1)), leg("p/s", throttle.PerSecond(100))
+	_, err := now(t, b, leg("p"), slow)
+	require.NoError(t, err)
+	done := make(chan error, 2)
+	for range cap(done) {
+		go func() {
+			_, err := a.Wait(t.Context(), throttle.Ask{Legs: []throttle.Leg{leg("p"), slow}, MaxWait: 10 * time.Hour})
+			done <- err
+		}()
+	}
+	waiting := func() (n []int) {
+		for _, s := range a.Stats("p").Scopes {
+			n = append(n, s.Waiting)
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return slices.Equal([]int{2, 2}, waiting()) }, 10*time.Second, time.Millisecond, "%v", waiting())
+	require.NoError(t, a.Set(fast))
+	for range cap(done) {
+		require.NoError(t, <-done)
+	}
+	require.Equal(t, []int{0, 0}, waiting())
 }

@@ -206,6 +206,8 @@ func (l *Limiter) sleep(ctx context.Context, w *wait, until time.Time, why throt
 		w.set.heldTo = to
 		l.mu.Unlock()
 	}
+	l.waits(w.ask.Legs, 1)
+	defer l.waits(w.ask.Legs, -1)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -15,6 +15,7 @@ type scope struct {
 	first string          // the leg whose slot it is in
 	rates []throttle.Rate // as last asked for or set
 	gate  time.Time       // when it opens
+	waits int             // how many wait for what Redis said
 	sets  []*set          // that it belongs to
 	early []throttle.Cap  // that came before anybody asked, so that its slot was unknown
 }
@@ -141,6 +142,17 @@ func (l *Limiter) present(w *wait) *form {
 		w.set.form = l.formOf(w.set, w.ask.Legs)
 	}
 	return w.set.form
+}
+
+// waits counts who waits for what Redis said of the legs.
+func (l *Limiter) waits(legs []throttle.Leg, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range legs {
+		if sc := l.scopes[legs[i].Key]; sc != nil {
+			sc.waits = max(0, sc.waits+n) // all may have been forgotten meanwhile
+		}
+	}
 }
 
 // know begins to keep a scope. The caller holds the lock.

@@ -98,6 +98,13 @@ func (l *Limiter) Adjust(turn throttle.Turn, key string, weight int) {
 func (l *Limiter) Stats(firstKey string) throttle.Stats {
 	st := l.local.Stats(firstKey)
 	st.Scopes = slices.DeleteFunc(st.Scopes, func(s throttle.ScopeStats) bool { return strings.HasPrefix(s.Key, holdPrefix) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range st.Scopes {
+		if sc := l.scopes[st.Scopes[i].Key]; sc != nil {
+			st.Scopes[i].Waiting += sc.waits
+		}
+	}
 	return st
 }
 
