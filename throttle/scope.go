@@ -157,6 +157,7 @@ func (b *Bucket) replanWindows(s *scope, p *plan, fresh bool, now int64) {
 	for i, r := range p.strict {
 		if j := match(s.plan.strict, r); j >= 0 {
 			s.x.windows[i] = old[j]
+			s.x.windows[i].log = slices.Clone(old[j].log) // another rate of the period may go on with it too
 		}
 		s.x.windows[i].set(r)
 		if match(s.plan.strict, r) < 0 && !fresh {

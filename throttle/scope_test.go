@@ -126,6 +126,19 @@ func TestStrictRateThatIsAddedStartsEmpty(t *testing.T) {
 	})
 }
 
+// Two strict rates of one period both go on with what the one before has counted.
+func TestStrictRatesOfOnePeriodCountApart(t *testing.T) {
+	bubble(t, func(l *lab) {
+		r := Rate{N: 4, Per: time.Second, Strict: true}
+		l.starts(l.calls(2, ask(leg("p", r))))
+		at := l.starts(l.calls(14, ask(leg("p", r, Rate{N: 10, Per: time.Second, Strict: true}))))
+		require.Equal(t, []time.Duration{0, 0}, at[:2])
+		for i, when := range at[2:] {
+			require.Equal(t, time.Duration(i/4+1)*time.Second, when)
+		}
+	})
+}
+
 func TestWaiterTooHeavyForNewRatesLeaves(t *testing.T) {
 	bubble(t, func(l *lab) {
 		heavy := leg("p", Rate{N: 1, Per: time.Second, Burst: 10})
