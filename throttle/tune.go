@@ -65,16 +65,14 @@ func (b *Bucket) reweigh(h *share, weight int, now int64) {
 		s.x.last = now
 	}
 	for i := range s.plan.tokens {
-		l := s.tokens(i)
+		l, at := s.tokens(i), b.timeOf(now)
 		if more <= 0 {
-			l.AllowN(b.timeOf(now), more) // see giveBack
+			l.AllowN(at, more) // see giveBack
 			continue
 		}
-		for left := more; left > 0; {
-			n := min(left, l.Burst())
-			l.ReserveN(b.timeOf(now), n)
-			left -= n
-		}
+		l.SetBurstAt(at, max(more, l.Burst())) // which adds no token
+		l.ReserveN(at, more)
+		l.SetBurstAt(at, s.plan.tokens[i].burst())
 	}
 	for i := range s.plan.strict {
 		w := &s.x.windows[i]

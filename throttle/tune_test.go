@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,23 @@ func TestAdjustGivesBackOrTakesAsDebt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The real weight of a call is a number from an answer: it may be absurd.
+func TestAnAbsurdWeightKeepsNobodyUp(t *testing.T) {
+	b, l := NewBucket(), Leg{Key: "api", Rates: []Rate{PerSecond(1), {N: 10, Per: time.Second, Strict: true}}}
+	turn, err := b.Wait(t.Context(), Ask{Legs: []Leg{l}})
+	require.NoError(t, err)
+	begin := time.Now()
+	b.Adjust(turn, "api", math.MaxInt)
+	_, err = b.Wait(t.Context(), Ask{Legs: []Leg{l}})
+	require.Less(t, time.Since(begin), 5*time.Second)
+	var w *WaitError
+	require.ErrorAs(t, err, &w)
+	require.InDelta(t, math.MaxInt32, time.Until(w.RetryAt).Seconds(), 60)
+	b.Adjust(turn, "api", 1)
+	_, err = b.Wait(t.Context(), Ask{Legs: []Leg{l}, MaxWait: time.Minute})
+	require.NoError(t, err, "and can be corrected")
 }
 
 func TestForecastTakesNothing(t *testing.T) {

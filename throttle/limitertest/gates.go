@@ -155,6 +155,23 @@ var gateChecks = []check{
 		}
 		return errors.Join(c.passes(1, c.leg(wide)), c.refuses(throttle.ReasonGate, c.leg(wide)))
 	}},
+	{"the newest word on a window that slides holds", func(c *trial) error {
+		l, turns := c.leg(throttle.PerSecond(40)), 0
+		for ; c.at() < time.Second; turns++ {
+			turn, err := c.within(time.Minute, l)
+			if err == nil {
+				err = c.Cap(c.ctx, throttle.Cap{Key: c.key, N: 2, Until: time.Now().Add(300 * time.Millisecond), Turn: turn})
+			}
+			turn.Done()
+			if err != nil {
+				return err
+			}
+		}
+		if turns < 16 {
+			return fmt.Errorf("got %d turns in a second, want about 40: two more are always allowed", turns)
+		}
+		return nil
+	}},
 	{"slow lowers the rate", func(c *trial) error {
 		r := throttle.PerSecond(10)
 		if err := errors.Join(c.passes(1, c.leg(r)), c.Cap(c.ctx, throttle.Cap{Key: c.key, Slow: true})); err != nil {

@@ -65,22 +65,34 @@ func TestPlainTurnsAreThoseOfTheWholeScript(t *testing.T) {
 	require.Positive(t, gave)
 }
 
-func TestClockThatIsSetBackStopsNoBucket(t *testing.T) {
+// What was left when the server's clock was set back is still there, and not all once more.
+func TestClockThatIsSetBackStopsNobody(t *testing.T) {
 	client := redistest.Start(t).Client(t)
 	l := &Limiter{prefix: "outlay"}
-	now := time.Now().Add(time.Hour)
-	keys, what := l.describe("p", []throttle.Leg{{Key: "p", Rates: []throttle.Rate{{N: 10, Per: time.Second, Burst: 3}}}}, nil)
-	gave := 0
-	for i := range 6 {
-		if i == 1 {
-			now = now.Add(-time.Hour)
-		}
-		clock := fmt.Sprintf(atTime, now.Unix(), now.Nanosecond()/1000)
-		reply, err := redis.NewScript(clock+head+plain+lib+turnText).Eval(t.Context(), client, keys, 1, 0, what).Int64Slice()
-		require.NoError(t, err)
-		if a, ok := readTurn(reply, 1, 1); ok && a.state == 0 {
-			gave++
-		}
+	for name, c := range map[string]struct {
+		rates []throttle.Rate
+		want  string // x: a turn, 300 ms after the one before
+	}{
+		"bucket":              {[]throttle.Rate{{N: 1, Per: time.Second, Burst: 3}}, "xxx..x..x..x...x..x."},
+		"window":              {[]throttle.Rate{{N: 3, Per: 2 * time.Second, Strict: true}}, "xxxx..x..xx..x..xx.."},
+		"window that is full": {[]throttle.Rate{{N: 2, Per: time.Second, Strict: true}}, "xx.x.x.x.x.x.x.x.x.x"},
+		"window of groups":    {[]throttle.Rate{{N: 2000, Per: 100_000 * time.Second, Strict: true}}, "xxxxxxxxxxxxxxxxxxxx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now, got := time.Now().Add(time.Hour), ""
+			keys, what := l.describe(name, []throttle.Leg{{Key: name, Rates: c.rates}}, nil)
+			for i := range c.want {
+				if now = now.Add(300 * time.Millisecond); i == 3 {
+					now = now.Add(-time.Hour)
+				}
+				clock := fmt.Sprintf(atTime, now.Unix(), now.Nanosecond()/1000)
+				reply, err := redis.NewScript(clock+head+plain+lib+turnText).Eval(t.Context(), client, keys, 1, 0, what).Int64Slice()
+				require.NoError(t, err)
+				a, ok := readTurn(reply, 1, 1)
+				require.True(t, ok)
+				got += map[bool]string{true: "x", false: "."}[a.state == turnGiven]
+			}
+			require.Equal(t, c.want, got)
+		})
 	}
-	require.Equal(t, 3, gave, "what was left, and not a full bucket once more")
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -258,6 +259,26 @@ func TestAdjustedWeightsCountInRedis(t *testing.T) {
 	a.Adjust(turn, "p", 1)
 	_, err = now(t, b, heavy)
 	require.NoError(t, err)
+}
+
+// The real weight of a call is a number from an answer: it may be absurd.
+func TestAnAbsurdWeightKeepsRedisFree(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	l := open(t, client)
+	strict := leg("p", throttle.Rate{N: 10, Per: time.Second, Strict: true}, throttle.PerSecond(10))
+	turn, err := now(t, l, strict)
+	require.NoError(t, err)
+	begin, key := time.Now(), l.windowKey("p", "p", "s1000000")
+	require.NoError(t, client.Persist(t.Context(), key).Err()) // as if the window had been forgotten meanwhile
+	l.Adjust(turn, "p", math.MaxInt32)
+	require.Less(t, time.Since(begin), 5*time.Second)
+	require.Equal(t, int64(10), client.LLen(t.Context(), key).Val())
+	require.Positive(t, client.PTTL(t.Context(), key).Val())
+	_, err = now(t, l, strict)
+	require.Equal(t, throttle.ReasonRate, reasonOf(t, err))
+	l.Adjust(turn, "p", 1)
+	_, err = l.Wait(t.Context(), throttle.Ask{Legs: []throttle.Leg{strict}, MaxWait: time.Minute})
+	require.NoError(t, err, "and can be corrected")
 }
 
 func TestUnavailableInTime(t *testing.T) {

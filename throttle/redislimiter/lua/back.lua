@@ -6,10 +6,13 @@
 if not redis.call('SET', KEYS[1], '1', 'NX', 'PX', 60000) then return {1} end
 local start, ends, legs = ARGV[1], tonumber(ARGV[2]), describe(ARGV[3])
 
--- leave takes a turn out of a strict window.
+-- leave takes a turn out of a strict window, or what it weighed more into it: no more than
+-- fills the window.
 local function leave(r, list, weight)
   if weight > 0 then redis.call('LREM', list, -weight, start) end
-  for _ = 1, -weight do redis.call('RPUSH', list, string.format('%.0f', NOW)) end
+  for _ = 1, min(-weight, r[TURNS]) do redis.call('RPUSH', list, string.format('%.0f', NOW)) end
+  redis.call('LTRIM', list, -r[TURNS], -1)
+  lasts(r, list)
   if r[NEXT] == tonumber(start) + floor(r[PER] / r[TURNS]) * weight then r[NEXT] = tonumber(start) end
 end
 

@@ -9,7 +9,7 @@ refresh(s)
 local told
 if what == 'reopen' then
   local shut = s.gate > 0 or (s.cap > 0 and s.n >= s.upto)
-  s.gate, s.cause, s.cap, s.upto, s.base = 0, '', 0, 0, 0
+  s.gate, s.cause, s.cap, s.upto, s.base, s.told = 0, '', 0, 0, 0, 0
   if shut then open(s, NOW) end
   told = 'reopen 0'
 end
@@ -23,13 +23,15 @@ if what == 'cap' and n == 0 then
 elseif what == 'cap' then
   local base = ARGV[4] == '' and s.n or tonumber(ARGV[4])
   local ends, upto = NOW + lasts, base + n
-  if s.cap == 0 then
-    s.cap, s.upto, s.base = ends, upto, base
+  -- The answer to a turn after the old cap was told, for a window that ends later, is the
+  -- newer word: a window that slides would else keep its first count for ever.
+  if s.cap == 0 or (ARGV[4] ~= '' and base > s.told and ends > s.cap) then
+    s.cap, s.upto, s.base, s.told = ends, upto, base, s.n
   elseif math.abs(s.cap - ends) <= 2 * SECOND then
     if upto < s.upto then s.upto, s.base = upto, base end
     s.cap = max(s.cap, ends)
   elseif max(0, upto - s.n) * (s.cap - NOW) < max(0, s.upto - s.n) * (ends - NOW) then
-    s.cap, s.upto, s.base = ends, upto, base
+    s.cap, s.upto, s.base, s.told = ends, upto, base, s.n
   end
   if s.n >= s.upto then told = string.format('gate %.0f', s.cap - NOW) end
 end

@@ -7,12 +7,13 @@ local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local ID, TURNS, PER, BURST, STRICT, LEVEL, AT, NEXT, PACED, INSIDE = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 -- load reads a scope: n is how many turns it gave, seen when the last was, gate until when
--- it is shut and cause why; upto is the count that a cap allows until cap, and base where
--- that count began; slow is the factor at slowed; drained is the count when it last
--- opened. The first rates, asked of them, hold now; the others did once.
+-- it is shut and cause why; upto is the count that a cap allows until cap, base where that
+-- count began, and told the count when it was set; slow is the factor at slowed; drained is
+-- the count when it last opened. The first rates, asked of them, hold now; the others did
+-- once. What a clock told of the future before it was set back is of now; back says so.
 local function load(key)
   local raw = redis.call('GET', key)
-  local s = {MAGIC, 0, 0, 0, {}}
+  local s, back = {MAGIC, 0, 0, 0, {}}, false
   if raw and string.sub(raw, 73, 72 + #MAGIC) == MAGIC then -- of plain.lua
     local n, level, at, _, drained, _, turns, per, full = struct.unpack('<ddddddddd', raw)
     s = {MAGIC, n, at, drained, {{string.match(raw, '%S+$'), turns, per, full / ONE, 0, level, at, 0, 0, 0}}}
@@ -21,12 +22,13 @@ local function load(key)
     if type(s) ~= 'table' or s[1] ~= MAGIC then error('WRONGTYPE a key of another program') end
   end
   for _, r in ipairs(s[5]) do
-    if r[AT] > NOW + LATEST then r[AT] = NOW end
+    if r[AT] > NOW + LATEST then r[AT], back = NOW, true end
+    if r[PACED] > NOW + LATEST + r[PER] then r[NEXT], r[PACED] = NOW, NOW + r[PER] end
   end
   local rest = s[6] or {}
   return {
-    key = key, n = s[2], seen = s[3], drained = s[4], rates = s[5], gate = rest[1] or 0, cause = rest[2] or '', cap = rest[3] or 0,
-    upto = rest[4] or 0, base = rest[5] or 0, slow = rest[6] or 0, slowed = rest[7] or 0, asked = rest[8] or #s[5],
+    key = key, n = s[2], seen = min(s[3], NOW), drained = s[4], rates = s[5], gate = rest[1] or 0, cause = rest[2] or '', cap = rest[3] or 0,
+    upto = rest[4] or 0, base = rest[5] or 0, slow = rest[6] or 0, slowed = min(rest[7] or 0, NOW), asked = rest[8] or #s[5], told = rest[9] or 0, back = back,
   }
 end
 
@@ -135,7 +137,7 @@ local function refresh(s)
   end
   if s.cap > 0 and s.cap <= NOW then
     local at, shut = s.cap, s.n >= s.upto
-    s.cap, s.upto, s.base = 0, 0, 0
+    s.cap, s.upto, s.base, s.told = 0, 0, 0, 0
     if shut then open(s, at) end
   end
   if s.slow > 0 and factor(s, NOW) == ONE then s.slow, s.slowed = 0, 0 end
@@ -152,7 +154,7 @@ local function save(s, legs, weight)
   end
   local expires = ceil(last / 1000) + 120000
   if s.gate > 0 or s.cap > 0 or s.slow > 0 or s.asked < #s.rates then
-    value = cmsgpack.pack({MAGIC, s.n, NOW, s.drained, s.rates, {s.gate, s.cause, s.cap, s.upto, s.base, s.slow, s.slowed, s.asked}})
+    value = cmsgpack.pack({MAGIC, s.n, NOW, s.drained, s.rates, {s.gate, s.cause, s.cap, s.upto, s.base, s.slow, s.slowed, s.asked, s.told}})
   elseif legs and #s.rates == 1 and r[STRICT] == 0 then
     value = struct.pack('<ddddddddd', s.n, r[LEVEL], r[AT], expires, s.drained, weight * ONE, r[TURNS], r[PER], r[BURST] * ONE) .. legs
   else
@@ -164,3 +166,6 @@ end
 -- A strict window of more than 1,024 turns counts them in groups, each of which leaves
 -- with the latest of its turns: it admits less, never more.
 local function group(r) return ceil(r[TURNS] / 1024) end
+
+-- lasts keeps the list of its turns for as long as they count.
+local function lasts(r, list) redis.call('PEXPIRE', list, string.format('%.0f', ceil(2 * r[PER] / 1000) + 60000)) end

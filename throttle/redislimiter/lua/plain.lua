@@ -6,10 +6,12 @@
 -- in the value, so that no more is written, and its expiry is set once a minute.
 do
   local raw = redis.call('GET', KEYS[1])
+  local n, had, at, expires, drained, weight, turns, per, full
   if raw and string.sub(raw, 73) == ARGV[3] then
-    local n, had, at, expires, drained, weight, turns, per, full = struct.unpack('<ddddddddd', raw)
+    n, had, at, expires, drained, weight, turns, per, full = struct.unpack('<ddddddddd', raw)
+  end
+  if n and at <= NOW + LATEST then -- else the clock was set back
     local floor, ceil, want = math.floor, math.ceil, ARGV[1] + 0
-    if at > NOW + LATEST then at = NOW end
     local start, level = at, had
     if start < NOW then
       start, level = NOW, had + floor((NOW - at) * turns * ONE / per)

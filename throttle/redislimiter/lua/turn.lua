@@ -1,4 +1,4 @@
--- Turn takes turns on all legs or changes nothing.
+-- Turn takes turns on all legs or none.
 --
 -- KEYS: per leg the scope and the windows of its strict rates.
 -- ARGV: turns wanted, microseconds that a turn may lie ahead, and a description: MAGIC,
@@ -15,13 +15,19 @@ local function later(at, leg, reason)
   if at > start then start, binding, why = at, leg, reason end
 end
 
+local anew = {} -- lists of turns that a clock noted before it was set back
+
 -- The stamp after whose period a strict window has room.
 local function leaves(s, r, list, weight)
   local allowed = max(1, floor(r[TURNS] * factor(s, NOW) / ONE), weight)
   local need = floor((allowed - weight) / group(r)) + 1
   local stamp = redis.call('LINDEX', list, -need)
-  if not stamp then return 0 end
-  return tonumber(stamp) + r[PER]
+  stamp = tonumber(stamp) or -r[PER]
+  if stamp > NOW + LATEST then -- the clock was set back: as after a gate
+    anew[list], r[NEXT], r[PACED] = true, NOW, NOW + r[PER]
+    return 0
+  end
+  return stamp + r[PER]
 end
 
 for i = 1, legs do
@@ -53,12 +59,19 @@ end
 -- A turn may lie ahead if the first leg is what it waits for: then all later turns of
 -- these scopes come after it. Else it would keep up those who need other scopes.
 if start > NOW + horizon or why == 'gate' or (start > NOW and binding > 1) then
+  for _, s in ipairs(plan) do
+    if s.back then save(s, legs == 1 and ARGV[3], s.weight) end -- or it would never earn what is missing
+  end
   return {why == 'gate' and 2 or 1, start, NOW, binding - 1}
 end
 
 -- take notes the turns in a strict window.
 local function take(r, list, weight)
   local size = group(r)
+  if anew[list] then
+    redis.call('DEL', list)
+    anew[list], r[INSIDE] = nil, 0
+  end
   if size == 1 then
     for _ = 1, weight do redis.call('RPUSH', list, string.format('%.0f', start)) end
   else
@@ -72,7 +85,7 @@ local function take(r, list, weight)
     end
   end
   redis.call('LTRIM', list, -ceil(r[TURNS] / size), -1)
-  redis.call('PEXPIRE', list, string.format('%.0f', ceil(2 * r[PER] / 1000) + 60000))
+  lasts(r, list)
   if start < r[PACED] then r[NEXT] = start + floor(r[PER] / r[TURNS]) * weight end
 end
 
