@@ -38,3 +38,22 @@ func benchmarkPair(b *testing.B, legs, open int) {
 func BenchmarkMemoryHoldSettle1Leg(b *testing.B)           { benchmarkPair(b, 1, 0) }
 func BenchmarkMemoryHoldSettle3Legs(b *testing.B)          { benchmarkPair(b, 3, 0) }
 func BenchmarkMemoryHoldSettle1LegOf100kOpen(b *testing.B) { benchmarkPair(b, 1, 100_000) }
+
+func TestMemoryAllocatesNothing(t *testing.T) {
+	var m budget.Memory
+	day := budget.PerDay(1e9 * budget.Unit)
+	day.Name = "day"
+	h := budget.Hold{ID: budget.HoldID{Boot: 1}, Provider: "sms", Legs: []budget.Leg{{Budget: day, Amount: 8_300_000}}}
+	pair := func() {
+		h.ID.Seq++
+		_, err := m.Hold(t.Context(), h)
+		_, settled := m.Resolve(t.Context(), h.ID, budget.Settled(8_000_000))
+		if err != nil || settled != nil {
+			t.Fatal(err, settled)
+		}
+	}
+	for range 100_000 {
+		pair() // the books reach their size
+	}
+	require.Zero(t, testing.AllocsPerRun(1000, pair))
+}

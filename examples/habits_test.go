@@ -45,6 +45,7 @@ func TestSizes(t *testing.T) {
 // mayPanic are the functions outside Must that may, with the reason.
 var mayPanic = map[string]string{
 	"transport/ledgerstatus.go within":     "a ledger's own panic, on the goroutine of whoever asked",
+	"transport/peekbody.go Read":           "a body's own panic, on the goroutine of its reader",
 	"transport/vendortest/serve.go object": "a value of the package's own that JSON cannot say: an impossible state",
 	"transport/vendortest/models.go event": "the same",
 }

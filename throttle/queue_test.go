@@ -88,3 +88,21 @@ func TestQueueIsBounded(t *testing.T) {
 		require.Equal(t, 899, full)
 	})
 }
+
+func TestTwentyThousandWaitByDefault(t *testing.T) {
+	bubble(t, func(l *lab) {
+		a := ask(leg("p", PerHour(1)))
+		a.MaxWait = 40_000 * time.Hour
+		require.NoError(t, l.passes(a))
+		ctx, cancel := context.WithCancel(l.t.Context())
+		calls := make([]<-chan result, 20_000)
+		for i := range calls {
+			calls[i] = l.call(ctx, a)
+		}
+		require.Equal(t, ReasonQueueFull, l.refused((<-l.call(ctx, a)).err).Reason)
+		cancel()
+		for _, c := range calls {
+			require.ErrorIs(t, (<-c).err, context.Canceled)
+		}
+	})
+}

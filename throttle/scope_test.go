@@ -75,6 +75,15 @@ func TestFirstLegsAreBoundedToo(t *testing.T) {
 	})
 }
 
+func TestAHundredThousandKeysByDefault(t *testing.T) {
+	b := NewBucket()
+	for i := range 100_003 {
+		_, err := b.Wait(t.Context(), Ask{Legs: []Leg{leg("p"), leg(fmt.Sprint(i), PerHour(1))}})
+		require.Equal(t, i > 100_000, err != nil, "key %d: %v", i, err) // those above share one bucket
+	}
+	require.Equal(t, uint64(3), b.Stats("p").Overflow)
+}
+
 // TestMemoryOfKeys keeps a million keys with a plain rate within 200 bytes each, key
 // and map included.
 func TestMemoryOfKeys(t *testing.T) {

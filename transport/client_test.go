@@ -63,6 +63,29 @@ func TestRefusalBeforeTheTimeoutOfTheClientIsNoUnknownOutcome(t *testing.T) {
 	require.True(t, transport.NotSent(err))
 }
 
+// Who queues leaves just before the Timeout, with our error, whatever is waited for.
+func TestWhoQueuesIsRefusedBeforeTheTimeoutOfTheClient(t *testing.T) {
+	for name, change := range map[string]func(*transport.Config, *transport.Provider){
+		"for a slot": func(_ *transport.Config, p *transport.Provider) { p.MaxInFlight = 1 },
+		"for a turn": rate(throttle.Rate{N: 1, Per: 1001 * time.Millisecond}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, answers(t, answer{status: 200}), change)
+				first, err := w.get()
+				require.NoError(t, err)
+				client := w.Client()
+				client.Timeout = time.Second
+				_, err = client.Get(apiURL)
+				require.Equal(t, transport.ReasonDeadline, transport.ReasonOf(err), "%v", err)
+				require.True(t, transport.NotSent(err))
+				require.False(t, transport.OutcomeUnknown(err))
+				require.NoError(t, first.Body.Close())
+			})
+		})
+	}
+}
+
 // Who reads a refused match learns which provider is nearest, and nothing of the request.
 func TestRefusedMatchNamesTheNearestProviders(t *testing.T) {
 	match := matcher(t, transport.RefuseAll, map[string][]string{

@@ -50,36 +50,38 @@ func TestTroubleOfTLSIsProofOnlyBeforeTheRequest(t *testing.T) {
 	}
 }
 
-func TestAPresumedCostAboveTheHoldIsToldAsBooked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var told budget.Amount
-		w := newWorld(t, answers(t, answer{status: 200, body: "cost=5\n"}), streaming(budget.Unit), func(c *transport.Config, p *transport.Provider) {
-			p.Price = floorOnly{}
-			c.OnEvent = func(_ context.Context, e transport.Event) {
-				if e.Kind == transport.KindResolved {
-					told = e.Cost
+func TestACostAboveTheHoldIsToldAsBooked(t *testing.T) {
+	for known, books := range map[bool][]string{true: {"5", "0", "0"}, false: {"0", "5", "0"}} {
+		synctest.Test(t, func(t *testing.T) {
+			var told budget.Amount
+			w := newWorld(t, answers(t, answer{status: 200, body: "cost=5\n"}), streaming(budget.Unit), func(c *transport.Config, p *transport.Provider) {
+				p.Price = fiveForOne{known}
+				c.OnEvent = func(_ context.Context, e transport.Event) {
+					if e.Kind == transport.KindResolved {
+						told = e.Cost
+					}
 				}
-			}
+			})
+			ctx, record := transport.Record(t.Context())
+			resp, err := w.RoundTrip(request(t, ctx, strings.NewReader("text")))
+			require.NoError(t, err)
+			_ = read(t, resp)
+			w.books(books[0], books[1], books[2])
+			require.Equal(t, 5*budget.Unit, told)
+			require.Equal(t, 5*budget.Unit, record.Cost()["USD"])
 		})
-		ctx, record := transport.Record(t.Context())
-		resp, err := w.RoundTrip(request(t, ctx, strings.NewReader("text")))
-		require.NoError(t, err)
-		_ = read(t, resp)
-		w.books("0", "5", "0")
-		require.Equal(t, 5*budget.Unit, told)
-		require.Equal(t, 5*budget.Unit, record.Cost()["USD"])
-	})
+	}
 }
 
-// floorOnly holds one unit, and learns that five were spent at least.
-type floorOnly struct{}
+// fiveForOne holds one unit, and learns that five were spent, or five at least.
+type fiveForOne struct{ known bool }
 
-func (floorOnly) Quote(*http.Request) (budget.Quote, error) {
+func (fiveForOne) Quote(*http.Request) (budget.Quote, error) {
 	return budget.Quote{Amount: budget.Unit}, nil
 }
 
-func (floorOnly) Meter(*http.Response) (io.Writer, func() (budget.Amount, bool)) {
-	return io.Discard, func() (budget.Amount, bool) { return 5 * budget.Unit, false }
+func (f fiveForOne) Meter(*http.Response) (io.Writer, func() (budget.Amount, bool)) {
+	return io.Discard, func() (budget.Amount, bool) { return 5 * budget.Unit, f.known }
 }
 
 func TestARepeatWithoutBodyLeavesTheFirstAttemptInTheRecord(t *testing.T) {

@@ -60,11 +60,20 @@ func TestWhatIsChargedWhen(t *testing.T) {
 		{"500 on POST, safe opted in", safe, "POST", answer{status: 500}, 1, "0", "1"},
 		{"500 on POST, all opted in", all, "POST", answer{status: 500}, 2, "1", "1"},
 		{"500 with key", key, "POST", answer{status: 500}, 2, "1", "1"},
+		{"502 with key", key, "POST", answer{status: 502}, 2, "1", "1"},
+		{"504 with key", key, "POST", answer{status: 504}, 2, "1", "1"},
 		{"501 with key", key, "POST", answer{status: 501}, 1, "0", "1"},
 		{"502 on POST", none, "POST", answer{status: 502}, 1, "0", "1"},
 		{"504 on POST", none, "POST", answer{status: 504}, 1, "0", "1"},
 		{"503 without hint on POST", none, "POST", answer{status: 503}, 1, "0", "1"},
 		{"503 without hint on GET", none, "GET", answer{status: 503}, 2, "1", "1"},
+		{"503 without hint on HEAD", none, "HEAD", answer{status: 503}, 2, "1", "1"},
+		{"503 without hint on OPTIONS", none, "OPTIONS", answer{status: 503}, 2, "1", "1"},
+		{"503 without hint on TRACE", none, "TRACE", answer{status: 503}, 2, "1", "1"},
+		{"503 without hint on DELETE", none, "DELETE", answer{status: 503}, 1, "0", "1"},
+		{"503 without hint with key", key, "POST", answer{status: 503}, 2, "1", "1"},
+		{"503 with a hint that says nothing, on POST", none, "POST", answer{status: 503, header: "Retry-After: soon"}, 1, "0", "0"},
+		{"503 with a hint that says nothing, on GET", none, "GET", answer{status: 503, header: "Retry-After: soon"}, 2, "1", "0"},
 		{"503 with hint on POST", none, "POST", answer{status: 503, header: "Retry-After: 2"}, 2, "1", "0"},
 		{"503 not taken", notTaken, "POST", answer{status: 503}, 2, "1", "0"},
 		{"529 unlisted", none, "POST", answer{status: 529}, 1, "0", "1"},
@@ -164,19 +173,26 @@ func TestAKeyInAnotherSpellingIsTheKey(t *testing.T) {
 	}
 }
 
+// A key is known for ten minutes: until then the layer above repeats a call.
 func TestAKeySeenAgainLowersTheAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, answers(t, answer{status: 500}), func(_ *transport.Config, p *transport.Provider) {
 			p.IdempotencyHeader, p.Retry.Attempts = "Idempotency-Key", 3
 		})
-		for range 3 {
+		sent := 0
+		for _, c := range []struct {
+			pause    time.Duration
+			attempts int
+		}{{0, 3}, {4 * time.Minute, 2}, {5 * time.Minute, 1}, {21 * time.Minute, 3}} {
+			time.Sleep(c.pause)
 			req, err := http.NewRequestWithContext(t.Context(), "POST", apiURL, strings.NewReader("text"))
 			require.NoError(t, err)
 			req.Header.Set("Idempotency-Key", "k1")
 			_, err = w.RoundTrip(req)
 			require.NoError(t, err)
+			sent += c.attempts
+			require.Len(t, w.base.at(), sent, "after %v", c.pause)
 		}
-		require.Len(t, w.base.at(), 3+2+1)
 	})
 }
 

@@ -101,3 +101,16 @@ func TestOthersAreThoseWhoLive(t *testing.T) {
 	require.NoError(t, b.Close())
 	others(0)
 }
+
+// What stands beside the file while it is open has the names that people are told to leave alone.
+func TestFilesBesideTheLedger(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, hold(open(t, filepath.Join(dir, "spend.db")), 1, "0.1"))
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	require.ElementsMatch(t, []string{"spend.db", "spend.db-wal", "spend.db-shm", "spend.db-live"}, names)
+}
