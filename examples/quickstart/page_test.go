@@ -64,7 +64,7 @@ func hold(t *testing.T, look func(page string)) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := new(screen)
-	address, held := out.expect(`status page: (http://\S+/) `), out.expect(`stays up until`)
+	address, held := out.expect(`^status page: (http://\S+/) `), out.expect(`stays up until`)
 	ended := make(chan int, 1)
 	go func() { ended <- start(ctx, []string{"-hold"}, fast, out, io.Discard) }()
 	page := <-address

@@ -231,6 +231,7 @@ func TestVerifyAndBackup(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
+	require.Equal(t, []int{0, 1, 2, 3}, []int{done, failed, misused, disagree}, "the exit statuses that the help tells")
 	for _, c := range commands {
 		out := good(t, c.name, "-h")
 		require.Contains(t, out, "Usage: spend "+c.name)
