@@ -69,5 +69,5 @@ func (t *Transport) Note(ctx context.Context, e budget.Audited) error {
 	if !ok {
 		return ErrUnsupported
 	}
-	return a.Note(ctx, e)
+	return scrub(a.Note(ctx, e))
 }

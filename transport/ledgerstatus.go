@@ -152,7 +152,7 @@ func within[T any](ctx context.Context, t *Transport, read func(context.Context)
 		if a.panic != nil {
 			panic(a.panic)
 		}
-		return a.v, a.err
+		return a.v, scrub(a.err)
 	case <-ctx.Done():
 		return none, fmt.Errorf("%w: %w", budget.ErrUnavailable, ctx.Err())
 	}

@@ -58,7 +58,7 @@ func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amou
 			continue
 		}
 		if err := o.Configure(ctx, b); err != nil {
-			return err
+			return scrub(err)
 		}
 		e.Budget, e.Unit = b.Label, b.Unit
 		if was, err := t.ledger.Totals(ctx, time.Now(), b); err == nil { // for the hook only
@@ -66,7 +66,7 @@ func (t *Transport) SetLimit(ctx context.Context, name string, limit budget.Amou
 		}
 	}
 	if err := o.SetLimit(ctx, name, limit, by); err != nil {
-		return err
+		return scrub(err)
 	}
 	set.forgetBooks()
 	t.emit(ctx, e)
@@ -95,7 +95,7 @@ func (t *Transport) OpenGate(ctx context.Context, provider string, by budget.By)
 	}
 	for _, key := range keys {
 		if err := t.limiter.Cap(ctx, throttle.Cap{Key: key, Cause: throttle.CauseOperator, Reopen: true}); err != nil {
-			return err
+			return scrub(err)
 		}
 		p.state.backoffs.forget(key)
 	}
@@ -110,7 +110,8 @@ func (t *Transport) Unresolved(ctx context.Context, provider string, limit int) 
 	if !ok {
 		return nil, ErrUnsupported
 	}
-	return o.Unresolved(ctx, provider, limit)
+	list, err := o.Unresolved(ctx, provider, limit)
+	return list, scrub(err)
 }
 
 // Correct puts the cost of a presumed or settled hold at a, in the unit of its money, as
@@ -122,7 +123,7 @@ func (t *Transport) Correct(ctx context.Context, id budget.HoldID, a budget.Amou
 	}
 	c, err := o.Correct(ctx, id, a, by)
 	if err != nil {
-		return c, err
+		return c, scrub(err)
 	}
 	t.setup.Load().forgetBooks()
 	for _, n := range c.Notices {
@@ -146,7 +147,7 @@ func (t *Transport) operate(ctx context.Context, provider, action string, by bud
 		return ErrUnsupported
 	}
 	if err := do(o); err != nil {
-		return err
+		return scrub(err)
 	}
 	p.state.frozen.ask(t.operations.Add(1))
 	p.state.looks.forget()
@@ -174,7 +175,7 @@ func (t *Transport) operateBudget(ctx context.Context, name, action string, by b
 			continue
 		}
 		if err := do(o, ctx, budget.Target{Budget: name}, by); err != nil {
-			return err
+			return scrub(err)
 		}
 		set.forgetBooks()
 		t.emit(ctx, Event{Kind: KindChanged, Time: time.Now().UTC(), Action: action, Actor: by.Who, Budget: b.Label})

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,6 +55,48 @@ func TestThePasswordOfAStoreIsNotInOurErrors(t *testing.T) {
 			require.ErrorContains(t, err, "://***@")
 			require.NotContains(t, err.Error(), "planted")
 		}
+	}
+}
+
+// shut answers nobody, and says why with its address.
+type shut struct {
+	budget.Memory
+	err error
+}
+
+func (s *shut) Totals(context.Context, time.Time, ...budget.Budget) ([]budget.Totals, error) {
+	return nil, s.err
+}
+func (s *shut) Configure(context.Context, budget.Budget) error                     { return s.err }
+func (s *shut) Freeze(context.Context, budget.Target, budget.By) error             { return s.err }
+func (s *shut) Note(context.Context, budget.Audited) error                         { return s.err }
+func (s *shut) Windows(_ context.Context, _, _ time.Time) ([]budget.Totals, error) { return nil, s.err }
+func (s *shut) Unresolved(context.Context, string, int) ([]budget.Unresolved, error) {
+	return nil, s.err
+}
+func (s *shut) Correct(context.Context, budget.HoldID, budget.Amount, budget.By) (budget.Correction, error) {
+	return budget.Correction{}, s.err
+}
+
+// Operators log errors too.
+func TestThePasswordOfAStoreIsNotInWhatOperatorsAreTold(t *testing.T) {
+	store := &shut{err: fmt.Errorf("%w: redis://user:planted@host: refused", budget.ErrUnavailable)}
+	w := newWorld(t, answers(t, answer{status: 200}), func(c *transport.Config, _ *transport.Provider) { c.Ledger = store })
+	ctx, by := t.Context(), budget.By{Who: "maria"}
+	status, err := w.Status(ctx)
+	require.NoError(t, err)
+	_, plan := w.Plan(request(t, ctx, nil))
+	_, unresolved := w.Unresolved(ctx, "", 0)
+	_, corrected := w.Correct(ctx, budget.HoldID{}, 0, by)
+	_, windows := w.Windows(ctx, time.Now(), time.Now())
+	for name, err := range map[string]error{
+		"status": status.LedgerErr, "plan": plan, "unresolved": unresolved, "correct": corrected, "windows": windows,
+		"freeze": w.Freeze(ctx, "api", by), "freeze budget": w.FreezeBudget(ctx, "day", by), "limit": w.SetLimit(ctx, "day", 1, by),
+		"gate": w.OpenGate(ctx, "api", by), "note": w.Note(ctx, budget.Audited{}),
+	} {
+		require.ErrorIs(t, err, budget.ErrUnavailable, name)
+		require.ErrorContains(t, err, "://***@host: refused", name)
+		require.NotContains(t, err.Error(), "planted", name)
 	}
 }
 

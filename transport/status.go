@@ -210,7 +210,7 @@ func (t *Transport) planMoney(req *http.Request, p *provider, legs []budget.Leg,
 	for _, l := range legs {
 		totals, err := t.ledger.Totals(req.Context(), time.Now(), l.Budget)
 		if err != nil {
-			return err
+			return scrub(err)
 		}
 		info.Budgets = append(info.Budgets, totals...)
 		if totals[0].Frozen && info.Refusal == nil {
