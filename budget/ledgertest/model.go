@@ -34,12 +34,12 @@ func (m *model) inBudget(b int, money budget.Amount) budget.Amount {
 	return money
 }
 
-// totals folds all holds of one window.
-func (m *model) totals(b int, window string) budget.Totals {
+// totals folds all holds that count in one window.
+func (m *model) totals(b int, w budget.Window) budget.Totals {
 	t := budget.Totals{Limit: m.limits[b]}
 	for _, h := range m.holds {
 		for i, of := range h.budgets {
-			if of != b || h.windows[i].ID != window {
+			if id := h.windows[i].ID; of != b || id < w.Oldest || w.ID < id {
 				continue
 			}
 			held, cost := m.inBudget(b, h.amount), m.inBudget(b, h.cost)
@@ -65,11 +65,10 @@ func (m *model) totals(b int, window string) budget.Totals {
 	return t
 }
 
-// hold returns the name of the budget that refuses and why, or nothing and keeps it.
-func (m *model) hold(h *modelHold, critical bool) (binding string, reason budget.Reason) {
-	var refused []budget.ExceededError
+// hold returns why the hold is refused, or nothing and keeps it.
+func (m *model) hold(h *modelHold, critical bool) (worst *budget.ExceededError) {
 	for i, b := range h.budgets {
-		t, need := m.totals(b, h.windows[i].ID), m.inBudget(b, h.amount)
+		t, need := m.totals(b, h.windows[i]), m.inBudget(b, h.amount)
 		top := t.Limit
 		if !critical {
 			top -= m.budgets[b].Keep
@@ -77,31 +76,34 @@ func (m *model) hold(h *modelHold, critical bool) (binding string, reason budget
 		if need == 0 || t.Used()+need <= top {
 			continue
 		}
-		e := budget.ExceededError{Budget: m.budgets[b].Name, Reason: budget.ReasonExhausted}
-		if need <= top {
-			e.RetryAt = h.windows[i].End
+		e := &budget.ExceededError{Budget: m.budgets[b].Name, Reason: budget.ReasonExhausted}
+		for w := h.windows[i]; need <= top && e.RetryAt.IsZero(); w = m.budgets[b].Window(w.End) {
+			if next := m.budgets[b].Window(w.End); m.stays(b, h.windows[i], next)+need <= top {
+				e.RetryAt = w.End
+			}
 		}
 		if spent := t.Settled + t.Presumed; spent+need <= top {
 			e.Reason = budget.ReasonBusy
 		} else if spent+need <= t.Limit {
 			e.Reason = budget.ReasonFloor
 		}
-		refused = append(refused, e)
-	}
-	if len(refused) == 0 {
-		m.holds = append(m.holds, h)
-		return "", ""
-	}
-	worst := refused[0]
-	for _, e := range refused[1:] {
-		if rank(e) > rank(worst) || (rank(e) == rank(worst) && e.RetryAt.After(worst.RetryAt)) {
+		if worst == nil || rank(e) > rank(worst) || rank(e) == rank(worst) && e.RetryAt.After(worst.RetryAt) {
 			worst = e
 		}
 	}
-	return worst.Budget, worst.Reason
+	if worst == nil {
+		m.holds = append(m.holds, h)
+	}
+	return worst
 }
 
-func rank(e budget.ExceededError) int {
+// stays is what counts in a window and still does in a later one.
+func (m *model) stays(b int, w, later budget.Window) budget.Amount {
+	w.Oldest = max(w.Oldest, later.Oldest)
+	return m.totals(b, w).Used()
+}
+
+func rank(e *budget.ExceededError) int {
 	switch {
 	case e.RetryAt.IsZero() && e.Reason != budget.ReasonBusy:
 		return 2

@@ -47,7 +47,12 @@ func replay(t *testing.T, s Subject, ops []byte, label string) {
 	p := &player{rig: newRig(t, s), label: label}
 	day, month, calls := p.day(), p.budget("month", budget.Month, "25"), p.budget("calls", budget.Week, "8")
 	month.Keep, calls.Unit = budget.MustParse("3"), budget.Calls
-	p.model = model{budgets: []budget.Budget{day, month, calls}, limits: []budget.Amount{day.Limit, month.Limit, calls.Limit}}
+	rolling, local := p.budget("rolling", budget.Rolling(7*time.Hour), "12"), p.zoned("Asia/Kathmandu")
+	local.Name, local.Every = "local", budget.Week.At(5*time.Hour)
+	p.model = model{budgets: []budget.Budget{day, month, calls, rolling, local}}
+	for _, b := range p.model.budgets {
+		p.model.limits = append(p.model.limits, b.Limit)
+	}
 	for ; len(ops) >= 3; ops = ops[3:] {
 		p.step++
 		p.play(ops[0], ops[1], ops[2])
@@ -59,7 +64,7 @@ func (p *player) play(op, a, b byte) {
 	amount := budget.MustParse(sums[int(b)%len(sums)])
 	switch op % 10 {
 	case 0, 1, 2, 3:
-		p.hold(budget.MustParse(sums[int(a>>3)%len(sums)]), int(a)%7+1, b%3 == 0)
+		p.hold(budget.MustParse(sums[int(a>>3)%len(sums)]), int(a)%31+1, b%3 == 0)
 	case 4, 5:
 		p.resolve(a, budget.Settled(amount))
 	case 6:
@@ -85,15 +90,16 @@ func (p *player) hold(amount budget.Amount, which int, critical bool) {
 		}
 	}
 	_, err := p.ledger.Hold(p.Context(), ask)
-	binding, reason := p.model.hold(h, critical)
-	if binding == "" {
+	binding := p.model.hold(h, critical)
+	if binding == nil {
 		require.NoError(p, err, p.where())
 		_, err = p.ledger.Hold(p.Context(), ask)
 		require.NoError(p, err, "again, %s", p.where())
 		return
 	}
 	over := refusal(p, err)
-	require.Equal(p, []any{binding, reason, reason == budget.ReasonBusy}, []any{over.Budget, over.Reason, over.Busy}, p.where())
+	require.Equal(p, []any{binding.Budget, binding.Reason, binding.Reason == budget.ReasonBusy}, []any{over.Budget, over.Reason, over.Busy}, p.where())
+	require.True(p, binding.RetryAt.Equal(over.RetryAt), "%v, not %v, %s", over.RetryAt, binding.RetryAt, p.where())
 }
 
 // resolve ends one of the last holds.
@@ -122,7 +128,7 @@ func (p *player) around(a, b byte) {
 	case 1:
 		p.pass(time.Duration(b%30) * time.Hour)
 	case 2:
-		p.setLimit(int(b)%3, budget.Amount(b%16+1)*budget.Unit)
+		p.setLimit(int(b)%len(p.model.budgets), budget.Amount(b%16+1)*budget.Unit)
 	default:
 		if p.subject.Crash != nil {
 			p.hold(0, 1, false) // settles before it are durable now
@@ -156,16 +162,17 @@ func (p *player) setLimit(i int, limit budget.Amount) {
 // compare looks at every window that was ever used, and at the present ones.
 func (p *player) compare() {
 	for i, b := range p.model.budgets {
-		seen := map[string]time.Time{b.Window(p.now()).ID: p.now()}
+		now := b.Window(p.now())
+		seen := map[string]budget.Window{now.ID: now}
 		for _, h := range p.model.holds {
 			for j, of := range h.budgets {
 				if of == i {
-					seen[h.windows[j].ID] = h.windows[j].Start
+					seen[h.windows[j].ID] = h.windows[j]
 				}
 			}
 		}
-		for id, at := range seen {
-			got, want := p.totalsAt(b, at), p.model.totals(i, id)
+		for id, w := range seen {
+			got, want := p.totalsAt(b, w.End.Add(-1)), p.model.totals(i, w)
 			require.Equal(p, id, got.Window.ID, p.where())
 			if figures(got) != figures(want) {
 				require.Equal(p, figures(want), figures(got), "budget %s, window %s, %s", b.Name, id, p.where())
