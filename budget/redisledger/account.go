@@ -31,7 +31,7 @@ func (l *Ledger) configure(ctx context.Context, b budget.Budget) (budget.Window,
 	if known && !a.stale {
 		return a.current, nil
 	}
-	reply, _, err := l.store.run(ctx, l.scripts.configure, []string{l.keys.account(b.Name), l.keys.log, l.keys.watched},
+	reply, _, err := l.store.run(ctx, l.scripts.configure, []string{l.keys.account(b.Name), l.keys.log, l.keys.watched, l.keys.frozen},
 		what(b), int64(b.Limit), b.Label, alerts(b), b.Name, bit(known))
 	if err != nil {
 		if a != nil && what(a.given) == what(b) {

@@ -19,8 +19,8 @@
 //
 // A call waits for one round trip, its hold. An outcome that costs no more than its hold
 // goes behind, with others or with the next hold; other instances see it then. What is
-// frozen stays so while Redis is away and when it has lost its books, as far as an instance
-// knew of it: two seconds ago at worst.
+// frozen stays so while Redis is away and when it has lost its books, and so do limits that
+// people set, as far as an instance knew of it: two seconds ago at worst.
 //
 // No timer gives money back. An instance says every two seconds that it is alive; what
 // one holds that was silent for fifteen counts as spent, until there is evidence. An
@@ -45,7 +45,7 @@
 //	                                holds whose outcomes were on their way
 //	an instance is stopped          the same, until it goes on
 //	Redis restarts with its file    about a second of writes, reported again
-//	failover, flush                 what instances spent that died before they could report
+//	failover, flush, an old file    what instances spent that died before they could report
 //	                                it may be spent once more; Options.Learn without grants
 //	a window is evicted             the same; if nobody knows of it, holds are refused until
 //	                                an operator releases the budget

@@ -3,24 +3,45 @@ package redisledger
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/outlay-go/outlay/budget"
 )
 
 // What is frozen is kept in a hash by these fields, with the server's milliseconds since.
+// Beside it the limit that people set for a budget is kept, in the field "l" and its name,
+// with the one that was configured then.
 func frozenProvider(name string) string { return "p" + name }
 func frozenBudget(name string) string   { return "b" + name }
 
-// seeFrozen notes what the store says is frozen: fields and values. It holds while the
+// seeFrozen notes what the store says that people did: fields and values. It holds while the
 // store is away, and is said again to a store that lost it.
 func (l *Ledger) seeFrozen(pairs []any) {
-	seen := make(map[string]int64, len(pairs)/2)
+	seen, limits := make(map[string]int64, len(pairs)/2), map[string]string{}
 	for i := 0; i+1 < len(pairs); i += 2 {
-		seen[text(pairs[i])] = number(pairs[i+1])
+		if name, ok := strings.CutPrefix(text(pairs[i]), "l"); ok {
+			limits[name] = text(pairs[i+1])
+		} else {
+			seen[text(pairs[i])] = number(pairs[i+1])
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.frozen = seen
+	l.frozen, l.limits = seen, limits
+}
+
+// keepLimit notes what the store keeps of a limit; empty: people set none.
+func (l *Ledger) keepLimit(name, kept string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limits := maps.Clone(l.limits)
+	if delete(limits, name); kept != "" {
+		if limits == nil {
+			limits = map[string]string{}
+		}
+		limits[name] = kept
+	}
+	l.limits = limits
 }
 
 // setFrozen notes that one is, or (since 0) is no more.
@@ -62,14 +83,20 @@ func (l *Ledger) knownFrozen(h *budget.Hold, charges []charge) error {
 	return nil
 }
 
-// freezeAgain freezes what was frozen in books that were lost. Should it have been
-// released meanwhile, it is frozen until it is released once more.
-func (l *Ledger) freezeAgain(ctx context.Context) error {
+// operateAgain freezes what was frozen in books that were lost, and sets limits. Should it
+// have been released meanwhile, it is frozen until it is released once more.
+func (l *Ledger) operateAgain(ctx context.Context) error {
 	l.mu.Lock()
-	known := maps.Clone(l.frozen)
+	known, limits := maps.Clone(l.frozen), maps.Clone(l.limits)
 	l.mu.Unlock()
+	by := budget.By{Who: "outlay", Why: "the books were lost"}
 	for field := range known {
-		if err := l.operate(ctx, "freeze", field[1:], field, budget.By{Who: "outlay", Why: "the books were lost"}); err != nil {
+		if _, err := l.operate(ctx, "freeze", field[1:], field, by); err != nil {
+			return err
+		}
+	}
+	for name, kept := range limits {
+		if _, err := l.operate(ctx, "again", name, kept, by); err != nil {
 			return err
 		}
 	}

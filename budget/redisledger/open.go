@@ -76,6 +76,7 @@ type Ledger struct {
 	away      []*open // granted while the store was away
 	allowed   map[string]*allowance
 	frozen    map[string]int64 // as the store said last
+	limits    map[string]string
 	seq       uint64
 	learning  time.Time // until when nothing is granted, by the server's clock
 	notices   []budget.Notice
@@ -158,8 +159,9 @@ func (l *Ledger) start(ctx context.Context) error {
 
 // begin finds the generation, or begins one if there is none or it is the lost one.
 func (l *Ledger) begin(ctx context.Context, lost, why, gone string) (generation, error) {
+	secret := string(l.Key())
 	reply, _, err := l.store.run(ctx, l.scripts.begin, []string{l.keys.generation},
-		rand.Text(), lost, max(0, l.options.Learn.Milliseconds()), rand.Text(), why, gone)
+		rand.Text(), lost, max(0, l.options.Learn.Milliseconds()), cmp.Or(secret, rand.Text()), why, gone, bit(secret != ""))
 	if err != nil {
 		return generation{}, explain(err)
 	}

@@ -30,7 +30,11 @@ func (l *Ledger) SetLimit(ctx context.Context, name string, limit budget.Amount,
 	if limit <= 0 {
 		return fmt.Errorf("budget %s: the limit must be more than zero, not %v; to stop all calls freeze it", name, limit)
 	}
-	return l.operate(ctx, "limit", name, strconv.FormatInt(int64(limit), 10), by)
+	kept, err := l.operate(ctx, "limit", name, strconv.FormatInt(int64(limit), 10), by)
+	if err == nil {
+		l.keepLimit(name, kept)
+	}
+	return err
 }
 
 // Freeze implements [budget.Operator]. What is frozen already stays so since then.
@@ -52,7 +56,7 @@ func (l *Ledger) target(ctx context.Context, what string, t budget.Target, by bu
 	if t.Provider != "" {
 		name, field = t.Provider, frozenProvider(t.Provider)
 	}
-	err := l.operate(ctx, what, name, field, by)
+	_, err := l.operate(ctx, what, name, field, by)
 	switch {
 	case err != nil:
 	case what == "freeze":
@@ -63,16 +67,17 @@ func (l *Ledger) target(ctx context.Context, what string, t budget.Target, by bu
 	return err
 }
 
-func (l *Ledger) operate(ctx context.Context, what, name, arg string, by budget.By) error {
+// operate returns what the store keeps of a limit.
+func (l *Ledger) operate(ctx context.Context, what, name, arg string, by budget.By) (kept string, err error) {
 	if err := by.Validate(); err != nil {
-		return err
+		return "", err
 	}
 	k := &l.keys
 	reply, _, err := l.store.run(ctx, l.scripts.operate, []string{k.log, k.frozen, k.generation, k.account(name)}, what, arg, by.Who, by.Why, name)
 	if err == nil && text(at(reply, 0)) == "unknown" {
 		err = fmt.Errorf("budget %s: the ledger does not know it", name)
 	}
-	return err
+	return text(at(reply, 1)), err
 }
 
 // Correct implements [budget.Operator].

@@ -36,7 +36,7 @@ func (l *Ledger) relearn(ctx context.Context, gen generation, why, gone string) 
 	return nil
 }
 
-// reportAll brings to the store what it may have lost: budgets, what is frozen, holds in flight, the
+// reportAll brings to the store what it may have lost: budgets, what people did, holds in flight, the
 // last outcomes, and what this instance used of each window beyond that.
 func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 	l.mu.Lock()
@@ -56,7 +56,7 @@ func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 			}
 		}
 	}
-	if err := l.freezeAgain(ctx); err != nil {
+	if err := l.operateAgain(ctx); err != nil {
 		return err
 	}
 	for _, o := range open {

@@ -168,12 +168,12 @@ func (l *Ledger) readHold(ctx context.Context, gen generation, o *open, charges 
 		l.unconfigure(leg(number(at(reply, 1))).name)
 		return r, true, nil
 	case "vanished":
-		c := leg(number(at(reply, 1)))
+		c, id := leg(number(at(reply, 1))), text(at(reply, 3))
 		if number(at(reply, 2)) == 1 {
 			return r, false, unavailable(fmt.Errorf("budget %s: window %s has vanished (evicted or deleted) and is not all known: an operator may release the budget",
-				c.budget.Label, c.id))
+				c.budget.Label, id))
 		}
-		return r, true, l.relearn(ctx, gen, "a window has vanished", c.name+":"+c.id)
+		return r, true, l.relearn(ctx, gen, "a window has vanished", c.name+":"+id)
 	case "lost":
 		return r, true, l.relearn(ctx, gen, "acknowledged writes are lost", "")
 	case "generation":

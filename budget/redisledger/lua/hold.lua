@@ -32,19 +32,22 @@ for i = 1, legs do
     cur = ARGV[a + 5], id = ARGV[a + 6], from = ARGV[a + 7], till = ARGV[a + 8], expires = ARGV[a + 9],
     windows = tonumber(ARGV[a + 10]), account = KEYS[k],
   }
-  local acc = redis.call('HMGET', leg.account, 'what', 'limit', 'override', 'cur', 'from', 'till', 'alerts', 'since')
+  local acc = redis.call('HMGET', leg.account, 'what', 'limit', 'override', 'cur', 'from', 'till', 'alerts', 'since', 'buckets')
   if not acc[1] then return {'account', i - 1} end
   leg.key, leg.tally, leg.since = KEYS[k + leg.windows], KEYS[k + leg.windows + 1], acc[8]
   leg.window = window(leg.key)
   if not restore then
     if (acc[4] or '') ~= leg.cur then return {'current', i - 1, acc[4] or '', acc[5] or '0', acc[6] or '0'} end
     if leg.id ~= leg.cur and (NOW < tonumber(leg.from) - 5000 or NOW > tonumber(leg.till) + 5000) then return {'time', NOW} end
-    if leg.id == leg.cur and not leg.window.exists then
-      return {'vanished', i - 1, redis.call('HEXISTS', KEYS[1], 'gone:' .. leg.name .. ':' .. leg.id)}
+    local function vanished(id)
+      return {'vanished', i - 1, redis.call('HEXISTS', KEYS[1], 'gone:' .. leg.name .. ':' .. id), id}
     end
+    if leg.id == leg.cur and not leg.window.exists then return vanished(leg.id) end
     local sum, seen, fired = used(leg.window), {}, leg.window.fired
     for j = 1, leg.windows - 1 do
       local w = redis.call('HMGET', KEYS[k + j], 's', 'p', 'h', 'fired')
+      local id = string.sub(KEYS[k + j], -ID)
+      if not w[1] and acc[9] and string.find(acc[9], id, 1, true) then return vanished(id) end
       sum = add(sum, add(num(w[1]), add(num(w[2]), num(w[3]))))
       fired = math.max(fired, tonumber(w[4] or '0'))
       for f = 1, 3 do seen[#seen + 1] = w[f] or '0' end
@@ -79,7 +82,10 @@ redis.call('PEXPIREAT', KEYS[6], ARGV[9])
 for i, leg in ipairs(plan) do
   count(leg.window, add, leg.held, leg.unit, 'h', ZERO)
   leg.window.own = add(leg.window.own, leg.held)
-  if not leg.window.exists then index(KEYS[7], leg.name, leg.id, leg.from, leg.till, leg.expires) end
+  if not leg.window.exists then
+    index(KEYS[7], leg.name, leg.id, leg.from, leg.till, leg.expires)
+    charged(leg.account, leg.id)
+  end
   told = told .. (leg.since and taken(leg.tally, ARGV[8], leg.held, ARGV[9]) or '0')
   save(leg.key, leg.window, leg.expires)
   if leg.id ~= leg.cur and not (restore and leg.id < leg.cur) then

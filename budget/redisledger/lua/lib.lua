@@ -66,9 +66,13 @@ local NOW = math.floor(MICROS / 1000)
 -- caller knows of, ARGV[3] the caller.
 local LEARNING = 0
 local function guard()
-  local g = redis.call('HMGET', KEYS[1], 'id', 'learn')
+  local g = redis.call('HMGET', KEYS[1], 'id', 'learn', 'for')
   if g[1] ~= ARGV[1] then return {'generation'} end
   LEARNING = tonumber(g[2]) - NOW
+  if g[3] and LEARNING > tonumber(g[3]) then -- the clock was set back
+    LEARNING = tonumber(g[3])
+    redis.call('HSET', KEYS[1], 'learn', NOW + LEARNING)
+  end
   if tonumber(redis.call('HGET', KEYS[2], 'n') or '0') < tonumber(ARGV[2]) then return {'lost'} end
 end
 
@@ -113,6 +117,27 @@ local function count(w, sign, held, unit, state, amount)
   else
     w.s = sign(w.s, c)
   end
+end
+
+-- setAgain gives an account the limit that people set, unless another one is configured
+-- since. The key of what is frozen keeps it beside the account.
+local function setAgain(frozen, account, name, configured)
+  local limit, of = string.match(redis.call('HGET', frozen, 'l' .. name) or '', '^(%d+) (%d+)$')
+  if of == configured then
+    redis.call('HSET', account, 'override', limit)
+  elseif of then
+    redis.call('HDEL', frozen, 'l' .. name)
+  end
+end
+
+-- The account of a rolling period lists its last buckets, so that one that vanished is told
+-- from one that was never charged. Their ids are instants, and have one length.
+local ID, BUCKETS = 20, 24
+local function charged(account, id)
+  if #id ~= ID or string.sub(id, -1) ~= 'Z' then return end
+  local list = redis.call('HGET', account, 'buckets') or ''
+  if string.find(list, id, 1, true) then return end
+  redis.call('HSET', account, 'buckets', string.sub(list, -BUCKETS * (ID + 1)) .. id .. ' ')
 end
 
 local function used(w) return add(w.s, add(w.p, w.h)) end

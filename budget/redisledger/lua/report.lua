@@ -12,7 +12,10 @@ if not w.reported then -- nothing of it is there, not even what is in flight
 end
 w.s, w.own = add(w.s, larger(ZERO, lost)), total
 save(KEYS[4], w, ARGV[10])
-if not w.exists then index(KEYS[5], ARGV[11], ARGV[7], ARGV[8], ARGV[9], ARGV[10]) end
+if not w.exists then
+  index(KEYS[5], ARGV[11], ARGV[7], ARGV[8], ARGV[9], ARGV[10])
+  charged(KEYS[3], ARGV[7])
+end
 if (redis.call('HGET', KEYS[3], 'cur') or '') < ARGV[7] then
   redis.call('HSET', KEYS[3], 'cur', ARGV[7], 'from', ARGV[8], 'till', ARGV[9])
 end
