@@ -201,14 +201,23 @@ func TestTimeoutWhileDiallingIsProvenNotSent(t *testing.T) {
 	hang := make(chan struct{})
 	base := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { <-hang; return nil, io.EOF }}
 	defer close(hang)
-	rt := metered(t, base, "127.0.0.1")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := rt.RoundTrip(replayRequest(t, "http://127.0.0.1:9/x", "POST", "text", "").WithContext(ctx))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.True(t, transport.NotSent(err))
-	require.Zero(t, booked(t, rt).Used())
+	for _, c := range []struct {
+		base    http.RoundTripper
+		traced  bool
+		notSent bool
+	}{{base, false, true}, {wrapped{base}, true, true}, {wrapped{base}, false, false}} {
+		rt := metered(t, c.base, "127.0.0.1", func(k *transport.Config, _ *transport.Provider) { k.TracedBase = c.traced })
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := rt.RoundTrip(replayRequest(t, "http://127.0.0.1:9/x", "POST", "text", "").WithContext(ctx))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, c.notSent, transport.NotSent(err))
+		require.Equal(t, !c.notSent, booked(t, rt).Used() > 0, "TracedBase %t", c.traced)
+	}
 }
+
+// wrapped hides that its Base is one of net/http.
+type wrapped struct{ http.RoundTripper }
 
 // rig is a transport with a real Base, its ledger and its budget.
 type rig struct {

@@ -148,6 +148,34 @@ func TestPeekingDoesNotWaitForTheEndOfABody(t *testing.T) {
 	})
 }
 
+// endless is a body without an end, which counts what is read of it.
+type endless struct{ n atomic.Int64 }
+
+func (e *endless) Read(p []byte) (int, error) { return len(p), e.count(len(p)) }
+func (e *endless) Close() error               { return nil }
+func (e *endless) count(n int) error          { e.n.Add(int64(n)); return nil }
+
+// Whatever a vendor sends, little of it is read that nobody asked for.
+func TestPeekingReadsABoundedPrefix(t *testing.T) {
+	for _, status := range []int{200, 400, 429} {
+		synctest.Test(t, func(t *testing.T) {
+			body, base := new(endless), answers(t, answer{})
+			base.answer = func(_ int, req *http.Request) (*http.Response, error) {
+				resp := base.response(req, answer{status: status, header: "Retry-After: 3600"})
+				resp.Body, resp.ContentLength = body, -1
+				return resp, nil
+			}
+			w := newWorld(t, base, func(_ *transport.Config, q *transport.Provider) { q.Dialect = greedy{} })
+			resp, err := w.get()
+			require.NoError(t, err)
+			synctest.Wait()
+			require.Positive(t, body.n.Load())
+			require.LessOrEqual(t, body.n.Load(), int64(96<<10))
+			require.NoError(t, resp.Body.Close())
+		})
+	}
+}
+
 // Gemini streams a JSON array: its first element comes when it is there.
 func TestStreamsOfJSONAreNotHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

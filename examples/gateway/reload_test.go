@@ -67,8 +67,11 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	within("100/s", 50, 115)
 
+	written := time.Now()
 	write(t, config, at("30/s")) // nobody is told: it looks
 	until(t, "the look", func() bool { return strings.Contains(p.text(), "the configuration was reloaded") })
+	assert.Less(t, time.Since(written), lookEvery+lookAgain+8*time.Second, "on a busy machine")
+	assert.LessOrEqual(t, lookEvery+lookAgain, 2200*time.Millisecond, "about two seconds")
 	within("30/s", 20, 40)
 
 	write(t, config, strings.Replace(at("30/s"), "[30/s]", "[30]", 1))
