@@ -85,6 +85,21 @@ func isPanic(call *ast.CallExpr) bool {
 	return !ok || arg.Sel.Name != "ErrAbortHandler"
 }
 
+// TestMoneyIsNoFloat: no float takes part in a decision about money.
+func TestMoneyIsNoFloat(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.dir != "transport" && s.dir != "budget" && !strings.HasPrefix(s.dir, "budget/") {
+			continue
+		}
+		ast.Inspect(s.ast, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok {
+				assert.NotContains(t, []string{"float32", "float64", "ParseFloat", "ColumnFloat"}, id.Name, "%s:%d", s.name, s.line(id.Pos()))
+			}
+			return true
+		})
+	}
+}
+
 // TestDocComments: every exported name says what it is, and every package. Names in a
 // group may share the comment of the group; fields and methods of interfaces are free.
 func TestDocComments(t *testing.T) {

@@ -59,10 +59,13 @@ func stringsOf(t *testing.T) map[string]map[string]bool {
 	return all
 }
 
-// Each number of the README stands on a line of the code, whose own tests hold it. Who
+// Each number of the pages stands on a line of the code, whose own tests hold it. Who
 // changes the line changes the sentence.
-func TestNumbersOfTheREADME(t *testing.T) {
-	readme := strings.Join(strings.Fields(page(t, "README.md")), " ")
+func TestNumbersOfThePages(t *testing.T) {
+	var all strings.Builder
+	for _, name := range pages {
+		all.WriteString(strings.Join(strings.Fields(page(t, name)), " "))
+	}
 	for says, stands := range map[string][2]string{
 		"`promtransport` exports 43 families of metrics":                       {"transport/promtransport/promtransport_test.go", "require.Len(t, descs, 43)"},
 		"In the configuration zero is one minute":                              {"transport/config.go", "defaultMaxWait = time.Minute"},
@@ -76,20 +79,31 @@ func TestNumbersOfTheREADME(t *testing.T) {
 		"A rate has a burst of 1 unless you set `Burst`":                       {"throttle/rate.go", "return max(1, r.Burst)"},
 		"bulk still gets a tenth and a critical call waits for two turns":      {"throttle/queue.go", "patience = 8"},
 		"the Redis (6.2 or later) that you have":                               {"throttle/redislimiter/redisstore/start.go", "major, minor = 6, 2"},
-		"grants nothing for the first 10 s, in which those who know report":    {"budget/redisledger/open.go", "cmp.Or(o.Learn, 10*time.Second)"},
+		"grants nothing for the first 10 s (`Options.Learn`)":                  {"budget/redisledger/open.go", "cmp.Or(o.Learn, 10*time.Second)"},
 		"After a flush it grants nothing for 10 s":                             {"budget/redisledger/open.go", "cmp.Or(o.Learn, 10*time.Second)"},
 		"calls are refused after 250 ms":                                       {"budget/redisledger/open.go", "cmp.Or(o.Timeout, 250*time.Millisecond)"},
-		"a changed file is in force within about two seconds":                  {"examples/gateway/reload.go", "lookEvery = 2 * time.Second"},
-		"# http://127.0.0.1:8787; page and metrics: http://127.0.0.1:8786/":    {"transport/gateway/loadtop.go", `l.file.Admin.Address = "127.0.0.1:8786"`},
+		"A changed file is in force within about two seconds":                  {"examples/gateway/reload.go", "lookEvery = 2 * time.Second"},
+		"# http://127.0.0.1:8787; page and metrics: http://127.0.0.1:8786/":    {"transport/gateway/loadtop.go", `l.file.Admin.Address = l.address(s, "address", "127.0.0.1:8786")`},
 		"An amount is an int64 of 10^-9 units":                                 {"budget/amount.go", "Unit Amount = 1e9"},
 		"nginx with `limit_req`, we at its rate: requests refused of 2,000":    {"transport/nginx_test.go", "requests = 2000"},
 		"nginx, we three times too fast":                                       {"transport/nginx_test.go", "throttle.PerSecond(3*rate)"},
 		"20 hours of simulated trouble (200 in `make prove`): three processes": {"examples/chaos/chaos_test.go", "runs := 20"},
 		"with 10 or 100,000 others open":                                       {"budget/redisledger/bench_test.go", "100_000"},
 		"beside httputil.ReverseProxy, 32 callers":                             {"transport/gateway/bench_test.go", "32"},
+		"(10 s for a header, 2 minutes between calls)":                         {"transport/gateway/gateway.go", "IdleTimeout:                  2 * time.Minute"},
+		"tell of a difference within ten seconds":                              {"examples/gateway/limits.go", "limitsEvery = 10 * time.Second"},
+		"any other call is finished for 30 s at the most":                      {"transport/gateway/call.go", "finishFor = 30 * time.Second"},
+		"A second signal, a second later or more":                              {"examples/gateway/run.go", "sameSignal = time.Second"},
+		"it exits with 3 if it would be refused":                               {"examples/gateway/main_test.go", "status = 3"},
+		"backoff: 500ms, share: 20%":                                           {"transport/validate.go", "r.Backoff = 500 * time.Millisecond"},
+		"{attempts: 3, max_retry_after":                                        {"transport/validate.go", "r.Attempts = 3"},
+		"alerts: [50%, 80%, 100%]":                                             {"budget/budget.go", "b.Alerts = []int{50, 80, 100}"},
+		"8 s for twilio-go and Google Maps for Node (10 s)":                    {"transport/gateway/preset.go", `8*time.Second, "twilio-go", 10*time.Second`},
+		"`Retry.Backoff`; it doubles up to a minute":                           {"transport/retry.go", "backoffCeiling = time.Minute"},
+		"(`body.buffer`, 1 MiB)":                                               {"transport/gateway/snapshot.go", "1<<20"},
 		"each of 64 callers, who share commits":                                {"budget/sqliteledger/bench_test.go", "BenchmarkHold64"},
 	} {
-		assert.True(t, strings.Contains(readme, says), "the README does not say: %s", says)
+		assert.True(t, strings.Contains(all.String(), says), "no page says: %s", says)
 		assert.True(t, strings.Contains(page(t, stands[0]), stands[1]), "%s has no %q, on which stands: %s", stands[0], stands[1], says)
 	}
 }
@@ -118,6 +132,19 @@ func TestCountsOfTheREADME(t *testing.T) {
 	}
 }
 
+func TestRefusalsOfTheREADME(t *testing.T) {
+	names := func(expr, text string) (all []string) {
+		for _, m := range regexp.MustCompile(expr).FindAllStringSubmatch(text, -1) {
+			all = append(all, m[1])
+		}
+		return all
+	}
+	known := between(page(t, "transport/errors.go"), "func ReasonOf(", "\n}")
+	want := append(names(`AsType\[\*(?:\w+\.)?(\w+)\]`, known), names(`{(?:\w+\.)?(Err\w+), Reason`, known)...)
+	require.Greater(t, len(want), 5)
+	assert.ElementsMatch(t, want, names("`\\w+\\.(\\w+)`", between(page(t, "README.md"), "Our refusals are errors", "; `transport.ReasonOf`")))
+}
+
 // Who is woken finds every reason of a refusal explained, and no word that never comes.
 func TestReasonsOfTheREADME(t *testing.T) {
 	var want, got []string
@@ -125,7 +152,7 @@ func TestReasonsOfTheREADME(t *testing.T) {
 		want = append(want, m[1])
 	}
 	require.Greater(t, len(want), 10)
-	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(between(page(t, "README.md"), "the label\n`reason` of the metrics): ", "Every [alert]"), -1) {
+	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(between(page(t, "README.md"), "the label\n`reason` of the metrics): ", "Every\n[alert]"), -1) {
 		got = append(got, m[1])
 	}
 	assert.ElementsMatch(t, want, got)

@@ -83,3 +83,20 @@ func TestContinuousIntegration(t *testing.T) {
 	assert.Equal(t, "make test", lines[len(lines)-1], "what go test prints comes last")
 	assert.Contains(t, lines, "set -euo pipefail")
 }
+
+// TestOtherPlatforms compiles what the README says of other systems. It takes minutes.
+func TestOtherPlatforms(t *testing.T) {
+	if os.Getenv("OUTLAY_PROVE") == "" {
+		t.Skip("a long proof: set OUTLAY_PROVE=1")
+	}
+	for system, packages := range map[string][]string{
+		"darwin":  {"./..."},
+		"windows": {"./budget", "./budget/redisledger", "./throttle", "./throttle/redislimiter", "./transport", "./transport/provider"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build"}, packages...)...)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "GOOS="+system)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s: %s", system, out)
+		t.Logf("prove: %s compiles on %s", strings.Join(packages, " "), system)
+	}
+}

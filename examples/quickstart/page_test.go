@@ -35,6 +35,12 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (s *screen) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.String()
+}
+
 // expect returns a channel that gets what the expression finds.
 func (s *screen) expect(expr string) <-chan string {
 	s.mu.Lock()
@@ -64,11 +70,12 @@ func hold(t *testing.T, look func(page string)) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := new(screen)
-	address, held := out.expect(`^status page: (http://\S+/) `), out.expect(`stays up until`)
+	address, held := out.expect(`status page: (http://\S+/) `), out.expect(`stays up until`)
 	ended := make(chan int, 1)
 	go func() { ended <- start(ctx, []string{"-hold"}, fast, out, io.Discard) }()
 	page := <-address
 	<-held
+	require.True(t, strings.HasPrefix(out.text(), "status page: "), "the first line")
 	look(page)
 	interrupt()
 	require.Zero(t, <-ended)

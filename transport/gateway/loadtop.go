@@ -151,9 +151,7 @@ func isLoopback(address string) bool {
 
 func (l *loading) admin() {
 	s := l.top.sub("admin")
-	l.file.Admin.Address = "127.0.0.1:8786"
 	if n := s.node.find("address"); n != nil && n.form == scalar && n.text == "off" {
-		l.file.Admin.Address = ""
 		s.get("address")
 	} else {
 		l.file.Admin.Address = l.address(s, "address", "127.0.0.1:8786")
