@@ -63,6 +63,19 @@ func Run(t *testing.T, s Subject) {
 			})
 		}
 	}
+	randomHistories(t, s)
+}
+
+// RunWindows runs the cases about windows and random histories, for a ledger whose server's
+// clock a test can set: to what Options.Clock says.
+func RunWindows(t *testing.T, s Subject) {
+	for _, c := range windows {
+		t.Run(c.name, func(t *testing.T) { c.run(newRig(t, s)) })
+	}
+	randomHistories(t, s)
+}
+
+func randomHistories(t *testing.T, s Subject) {
 	t.Run("random histories agree with the model", func(t *testing.T) {
 		t.Parallel()
 		for range rounds(25, 2000) {

@@ -1,6 +1,10 @@
 package redisledger
 
 import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"strconv"
 	"testing"
 	"time"
 
@@ -8,8 +12,52 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/outlay-go/outlay/budget"
+	"github.com/outlay-go/outlay/budget/ledgertest"
 	"github.com/outlay-go/outlay/throttle/redislimiter/redistest"
 )
+
+// timed is a ledger whose server's clock a test moves. What expires at an instant, expires
+// after a day.
+type timed struct {
+	*Ledger
+	clock *budget.Clock
+}
+
+const movedTime = `local real = redis
+local function call(name, ...)
+  if name == 'TIME' then return {'%d', '%06d'} end
+  if name == 'PEXPIREAT' then return real.call('PEXPIRE', (...), 86400000) end
+  return real.call(name, ...)
+end
+local redis = {pcall = call, call = call}
+`
+
+func (l *timed) move() {
+	at, _ := l.clock.Source()
+	l.flush(context.Background())
+	l.scripts = newScripts(fmt.Sprintf(movedTime, at.Unix(), at.Nanosecond()/1000))
+	l.store.told(at.UnixMilli())
+}
+
+func (l *timed) Hold(ctx context.Context, h budget.Hold) (budget.Report, error) {
+	l.move()
+	return l.Ledger.Hold(ctx, h)
+}
+
+func (l *timed) Resolve(ctx context.Context, id budget.HoldID, o budget.Outcome) (budget.Report, error) {
+	l.move()
+	defer l.flush(ctx)
+	return l.Ledger.Resolve(ctx, id, o)
+}
+
+func TestWindowsOfTheServersClock(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	ledgertest.RunWindows(t, ledgertest.Subject{Open: func(t testing.TB, o ledgertest.Options) budget.Ledger {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(o.Dir))
+		return &timed{open1(t, client, Options{Name: strconv.FormatUint(h.Sum64(), 16), beat: time.Hour}), o.Clock}
+	}})
+}
 
 // book writes what a window has settled, as if it had been spent then.
 func book(t testing.TB, client *redis.Client, l *Ledger, name, id, settled string) {

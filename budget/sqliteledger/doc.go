@@ -37,7 +37,9 @@
 // [budget.ErrUnavailable], and nothing was sent and nothing was charged. After an I/O
 // error, damage, or when the file was removed or replaced, the handle refuses
 // everything until the ledger is opened again: what the disk has kept is unknown then.
-// Files on network file systems are refused.
+// Files on network file systems are refused, and so are those with several names (hard
+// links) or that are mounted into a container alone: SQLite's log lies beside the name that
+// opened the file, and two logs are two budgets.
 //
 // Copying the file while it is open is a trap, since the newest commits are in the file
 // FILE-wal: use [Ledger.Backup].

@@ -72,7 +72,11 @@ func create(path string) error {
 		return fault(path, err)
 	case !info.Mode().IsRegular():
 		return &Error{Path: path, Fault: Foreign, Err: errors.New("not a regular file")}
-	case info.Size() > 0:
+	}
+	if why := otherPlace(path, info); why != "" {
+		return &Error{Path: path, Fault: Foreign, Err: errors.New(why)}
+	}
+	if info.Size() > 0 {
 		return nil
 	}
 	if _, err := os.Stat(live); err == nil {
