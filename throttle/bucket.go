@@ -226,6 +226,8 @@ func (b *Bucket) adopt(s *scope, l *Leg, uses []use, now int64) *scope {
 			f = uses[0].s.family()
 		}
 		s = b.newScope(f, l.Key, uses, now)
+	} else if s.plan == unasked && len(uses) > 0 {
+		s = b.move(s, uses[0].s.family())
 	}
 	if s.plan != unasked && slices.Equal(s.plan.rates, l.Rates) {
 		return s

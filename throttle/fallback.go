@@ -15,7 +15,8 @@ const (
 // Fallback returns a Limiter that uses shared, and local while shared answers with
 // [ErrUnavailable]: give local this process' part of the rates. After a failure local
 // serves for a second; then one call tries shared again, and with the first answer all
-// go back. Caps go to both; gates that shared did not hear of are told when it is back.
+// go back. Caps go to both; gates that shared did not hear of, and that they were opened, are
+// told when it is back.
 // What a local bucket starts meanwhile, shared does not count.
 //
 // The Limiter has a method Degraded() bool, which reports whether local is in use.
@@ -26,9 +27,16 @@ type fallback struct {
 
 	mu       sync.Mutex
 	degraded bool
-	probing  bool           // a call of the degraded state is on its way to shared
-	retryAt  time.Time      // when the next may go
-	pending  map[string]Cap // the latest gate of each scope that shared does not know
+	probing  bool              // a call of the degraded state is on its way to shared
+	retryAt  time.Time         // when the next may go
+	pending  map[string]missed // what shared does not know of each scope
+}
+
+// missed is an opening, and a gate closed since then, or one of them.
+type missed struct {
+	open  bool
+	until time.Time
+	cause Cause
 }
 
 // Degraded reports whether the local limiter is in use.
@@ -185,12 +193,15 @@ func (f *fallback) returned(ctx context.Context, err error) {
 // answered goes back to shared, and tells it the gates that it missed first.
 func (f *fallback) answered(ctx context.Context) {
 	f.mu.Lock()
-	missed := f.pending
+	news := f.pending
 	f.pending = nil
 	f.mu.Unlock()
-	for _, c := range missed {
-		if err := f.shared.Cap(ctx, c); err != nil {
-			f.remember(c)
+	for key, m := range news {
+		if m.open {
+			f.tell(ctx, Cap{Key: key, Cause: CauseOperator, Reopen: true})
+		}
+		if !m.until.IsZero() {
+			f.tell(ctx, Cap{Key: key, Until: m.until, Cause: m.cause})
 		}
 	}
 	f.mu.Lock()
@@ -198,21 +209,31 @@ func (f *fallback) answered(ctx context.Context) {
 	f.degraded, f.probing = false, false
 }
 
-// remember keeps a gate for shared. Caps are not kept: their counts would be wrong.
+// tell tells shared what it missed, or keeps it for the next time.
+func (f *fallback) tell(ctx context.Context, c Cap) {
+	if err := f.shared.Cap(ctx, c); err != nil {
+		f.remember(c)
+	}
+}
+
+// remember keeps a gate for shared, or that it was opened. Caps are not kept: their counts
+// would be wrong.
 func (f *fallback) remember(c Cap) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if c.Reopen {
-		delete(f.pending, c.Key)
+	m, known := f.pending[c.Key]
+	switch {
+	case !known && len(f.pending) >= maxPending:
 		return
-	}
-	old, known := f.pending[c.Key]
-	if c.N > 0 || c.Until.IsZero() || known && old.Until.After(c.Until) || !known && len(f.pending) >= maxPending {
+	case c.Reopen:
+		m = missed{open: true}
+	case c.N > 0 || !c.Until.After(m.until):
 		return
+	default:
+		m.until, m.cause = c.Until, c.Cause
 	}
 	if f.pending == nil {
-		f.pending = map[string]Cap{}
+		f.pending = map[string]missed{}
 	}
-	c.Turn = Turn{}
-	f.pending[c.Key] = c
+	f.pending[c.Key] = m
 }

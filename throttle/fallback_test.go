@@ -106,6 +106,32 @@ func TestFallbackTellsSharedTheGatesItMissed(t *testing.T) {
 	})
 }
 
+// A gate that a person opened during the outage does not close again with its end; one
+// that a provider closed since then does.
+func TestFallbackTellsSharedTheGatesThatWereOpened(t *testing.T) {
+	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, _ func() bool) {
+		begin := time.Now()
+		for _, key := range []string{"p", "q"} {
+			require.NoError(t, both.Cap(t.Context(), Cap{Key: key, Until: begin.Add(time.Hour)}))
+		}
+		shared.set(true)
+		for _, key := range []string{"p", "q"} {
+			_ = both.Cap(t.Context(), Cap{Key: key, Reopen: true})
+		}
+		require.NoError(t, both.Cap(t.Context(), Cap{Key: "q", Until: begin.Add(time.Minute)}))
+		require.Zero(t, local.Stats("p").Scopes[0].GateUntil)
+
+		shared.set(false)
+		time.Sleep(time.Second)
+		for _, key := range []string{"r", "p"} { // the first is told the gates of before
+			_, err := both.Wait(t.Context(), Ask{Legs: []Leg{leg(key)}, MaxWait: time.Second})
+			require.NoError(t, err)
+		}
+		require.Zero(t, shared.Stats("p").Scopes[0].GateUntil)
+		require.Equal(t, begin.Add(time.Minute), shared.Stats("q").Scopes[0].GateUntil)
+	})
+}
+
 func TestFallbackKeepsRefusals(t *testing.T) {
 	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, degraded func() bool) {
 		require.NoError(t, both.Cap(t.Context(), Cap{Key: "p", Until: time.Now().Add(time.Hour)}))

@@ -25,13 +25,17 @@ func (s *scope) family() *family {
 	return x.kin
 }
 
+func (b *Bucket) maxScopes() int {
+	if b.MaxScopes <= 0 {
+		return defaultMaxScopes
+	}
+	return b.MaxScopes
+}
+
 // newScope adds a scope to the family, or returns the one that all share when there
 // is no room. Scopes in uses are not forgotten for it.
 func (b *Bucket) newScope(f *family, key string, uses []use, now int64) *scope {
-	limit := b.MaxScopes
-	if limit <= 0 {
-		limit = defaultMaxScopes
-	}
+	limit := b.maxScopes()
 	f.sweep(b, 4, uses, now)
 	if f.n >= limit {
 		f.evict(b, 64, uses, now)
@@ -60,6 +64,21 @@ func (f *family) add(s *scope) {
 	}
 	f.last = s
 	f.n++
+}
+
+// move puts a scope that was known from Cap alone into the family of the first leg that it
+// is asked for beside, where [Bucket.Stats] finds it. What it leaves behind is forgotten in
+// time.
+func (b *Bucket) move(s *scope, f *family) *scope {
+	if f.n >= b.maxScopes() {
+		return s
+	}
+	o := &scope{key: s.key, plan: unasked, grants: s.grants, x: s.x}
+	o.x.alarm.scope = o
+	s.key, s.x = "", nil
+	b.scopes[o.key] = o
+	f.add(o)
+	return o
 }
 
 // sweep forgets idle scopes among the next few, so that what was asked for once does

@@ -39,6 +39,25 @@ func TestStatsShowScopesAndQueue(t *testing.T) {
 	})
 }
 
+// A scope that was known from a Cap first is shown as well once it is used: an operator finds
+// there what to open.
+func TestStatsShowScopesThatWereCappedFirst(t *testing.T) {
+	bubble(t, func(l *lab) {
+		until := l.begin.Add(time.Minute)
+		l.cap(Cap{Key: "s", Until: until})
+		l.cap(Cap{Key: "t", Until: until})
+		a := ask(leg("p"), leg("s", PerSecond(1)))
+		require.Error(t, l.passes(a))
+		st := l.b.Stats("p")
+		require.Len(t, st.Scopes, 2)
+		require.Equal(t, ScopeStats{Key: "s", Rates: []Rate{PerSecond(1)}, Effective: 1, Tokens: 1, GateUntil: until}, st.Scopes[1])
+		calls := l.calls(2, a)
+		l.b.MaxScopes = 1
+		require.Error(t, l.passes(ask(leg("p"), leg("t"))), "its gate is not lost where there is no room")
+		require.Equal(t, []time.Duration{time.Minute, time.Minute + time.Second}, l.starts(calls))
+	})
+}
+
 func BenchmarkStats(b *testing.B) {
 	l := NewBucket()
 	for i := range 10_000 {
