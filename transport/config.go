@@ -142,7 +142,8 @@ type Retry struct {
 	// Attempts in all, the first included. Zero: 3. One: never repeat.
 	Attempts int
 	// MaxRetryAfter bounds one wait that the provider asks for. Zero: what is left of
-	// MaxWait. Beyond it nothing is clamped: the provider's answer is returned.
+	// MaxWait, which bounds it as well: above a minute MaxWait must be set. Beyond it
+	// nothing is clamped: the provider's answer is returned.
 	MaxRetryAfter time.Duration
 	// Backoff is the first ceiling of our own waits, which double up to a minute; each
 	// wait is drawn between 100 ms and its ceiling, and is no shorter than the one before.

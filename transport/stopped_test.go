@@ -277,6 +277,9 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 		{"nil limiter in an interface", "Limiter", func(c *transport.Config, _ *transport.Provider) { c.Limiter = (*throttle.Bucket)(nil) }},
 		{"nil dialect in an interface", "Providers[0].Dialect", func(_ *transport.Config, p *transport.Provider) { p.Dialect = (*dialect.Standard)(nil) }},
 		{"nil price in an interface", "Providers[0].Price", func(_ *transport.Config, p *transport.Provider) { p.Price = (*fixed)(nil) }},
+		{"a wait that a limit nobody set would cut", "Providers[0].Retry.MaxRetryAfter", func(_ *transport.Config, p *transport.Provider) {
+			p.Retry.MaxRetryAfter = time.Hour
+		}},
 		{"too many scopes", "Providers[0].Scopes", func(_ *transport.Config, p *transport.Provider) { p.Scopes = scopes }},
 		{"too many slots", "Providers[0].MaxInFlight", func(_ *transport.Config, p *transport.Provider) { p.MaxInFlight = 1 << 40 }},
 		{"names from requests and no key", "Providers[0].BudgetsFor", func(c *transport.Config, p *transport.Provider) {

@@ -154,6 +154,9 @@ func (k *checker) provider(path string, c Config, in Provider, global []budget.B
 			break
 		}
 	}
+	if in.MaxWait == 0 && c.MaxWait == 0 && p.Retry.MaxRetryAfter > defaultMaxWait {
+		k.addf(path+".Retry.MaxRetryAfter", "%v: MaxWait bounds all waiting, and is %v unless it is set: set it as well", p.Retry.MaxRetryAfter, defaultMaxWait)
+	}
 	if len(p.Scopes) == 0 && p.Weight == nil {
 		p.plain = []throttle.Leg{{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight}}
 	}
