@@ -19,7 +19,7 @@ func FuzzHeard(f *testing.F) {
 	f.Add("#zz gate 1 - x")
 	f.Add("  gate 9223372036854775807 - x")
 	f.Fuzz(func(t *testing.T, message string) {
-		l := &Limiter{local: throttle.NewBucket(), id: "me", sets: map[string]*set{}, scopes: map[string]*scope{}, names: map[string]string{"p": "p", "#00": "p\x1fs\x1f+1"}, changed: make(chan struct{})}
+		l := &Limiter{local: throttle.NewBucket(), id: "me", sets: map[string]*set{}, scopes: map[string]*scope{}, names: map[string]string{"p": "p", "#00": "p\x1fs\x1f+1"}, changed: make(chan struct{}), shutter: make(chan struct{})}
 		l.heard(t.Context(), message)
 		for key, sc := range l.scopes {
 			require.NotEmpty(t, key)

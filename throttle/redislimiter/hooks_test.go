@@ -138,3 +138,23 @@ func TestThoseWhoWaitForOthersAreCounted(t *testing.T) {
 	}
 	require.Equal(t, []int{0, 0}, waiting())
 }
+
+// Who waits for a turn that other processes took leaves when a gate closes for longer.
+func TestThoseWhoWaitForOthersLeaveWhenAGateOutlastsThem(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	a, b := open(t, client), open(t, client)
+	for name, closer := range map[string]*Limiter{"own": a, "of another process": b} {
+		t.Run(name, func(t *testing.T) {
+			l := leg(name, throttle.PerMinute(1))
+			_, err := now(t, b, l)
+			require.NoError(t, err)
+			until := time.Now().Add(time.Hour)
+			begin := time.Now()
+			_, err = a.Wait(t.Context(), throttle.Ask{Legs: []throttle.Leg{l}, MaxWait: 2 * time.Minute, Still: func() error {
+				return closer.Cap(t.Context(), throttle.Cap{Key: name, Until: until})
+			}})
+			require.Equal(t, throttle.ReasonGate, reasonOf(t, err))
+			require.Less(t, time.Since(begin), 30*time.Second)
+		})
+	}
+}

@@ -55,6 +55,7 @@ type Limiter struct {
 	turns   map[uint64]*taken
 	seq     uint64
 	changed chan struct{} // closed when those who sleep must ask again
+	shutter chan struct{} // closed when a gate has closed
 
 	closing sync.Once
 	hearing *redis.PubSub
@@ -89,7 +90,7 @@ func New(client redis.UniversalClient, o Options) (*Limiter, error) {
 		store: newStore(client, max(o.Timeout, startBound)), scripts: newScripts(), prefix: o.Prefix, channel: o.Prefix + ":gates",
 		hashKey: slices.Clone(o.HashKey), names: map[string]string{},
 		id: rand.Text()[:12], sets: map[string]*set{}, scopes: map[string]*scope{}, turns: map[uint64]*taken{},
-		changed: make(chan struct{}), done: make(chan struct{}),
+		changed: make(chan struct{}), shutter: make(chan struct{}), done: make(chan struct{}),
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), max(5*startBound, o.Timeout))
 	defer cancel()

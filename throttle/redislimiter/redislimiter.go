@@ -206,16 +206,28 @@ func (l *Limiter) sleep(ctx context.Context, w *wait, until time.Time, why throt
 		w.set.heldTo = to
 		l.mu.Unlock()
 	}
+	return l.rest(ctx, w, d, changed)
+}
+
+// rest waits for d, unless a gate closes for longer than the call may wait.
+func (l *Limiter) rest(ctx context.Context, w *wait, d time.Duration, changed <-chan struct{}) error {
 	l.waits(w.ask.Legs, 1)
 	defer l.waits(w.ask.Legs, -1)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-changed:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		gate, shutter := l.gate(w.ask.Legs)
+		if gate.Sub(w.latest) > lead {
+			return w.refusal(throttle.ReasonGate, gate)
+		}
+		select {
+		case <-timer.C:
+			return nil
+		case <-changed:
+			return nil
+		case <-shutter:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }

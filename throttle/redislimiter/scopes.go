@@ -161,15 +161,22 @@ func (l *Limiter) know(key string, sc *scope) {
 	l.names[l.safe(key)] = key
 }
 
-// shut reports whether a gate of the legs is closed.
-func (l *Limiter) shut(legs []throttle.Leg) bool {
-	now := time.Now()
+// gate is when the last gate of the legs opens, and what is closed when another closes.
+func (l *Limiter) gate(legs []throttle.Leg) (until time.Time, shutter <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(legs, func(leg throttle.Leg) bool {
-		sc := l.scopes[leg.Key]
-		return sc != nil && sc.gate.After(now)
-	})
+	for i := range legs {
+		if sc := l.scopes[legs[i].Key]; sc != nil && sc.gate.After(until) {
+			until = sc.gate
+		}
+	}
+	return until, l.shutter
+}
+
+// shut reports whether a gate of the legs is closed.
+func (l *Limiter) shut(legs []throttle.Leg) bool {
+	until, _ := l.gate(legs)
+	return until.After(time.Now())
 }
 
 // closeLocal closes a gate in this process. Batches of it are void.
@@ -184,6 +191,8 @@ func (l *Limiter) closeLocal(ctx context.Context, key string, until time.Time, c
 	}
 	if until.After(sc.gate) {
 		sc.gate = until
+		close(l.shutter)
+		l.shutter = make(chan struct{})
 	}
 	for _, s := range sc.sets {
 		s.batch = nil
