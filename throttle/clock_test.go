@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -52,12 +53,21 @@ func TestGateIsOverWhenTheMachineSlept(t *testing.T) {
 }
 
 func TestSleepersNoticeThatTheMachineSlept(t *testing.T) {
-	bubble(t, func(l *lab) {
-		l.gate("p", 10*time.Minute)
-		c := l.call(l.t.Context(), ask(leg("p", PerSecond(5))))
-		l.step(10 * time.Hour)
-		require.LessOrEqual(t, (<-c).at, 15*time.Second)
-	})
+	for name, legs := range map[string][]Leg{
+		"first leg": {leg("p", PerSecond(5))}, "no rate": {leg("p")}, "another leg": {leg("q", PerSecond(5)), leg("p")},
+	} {
+		for n := range 2 { // a gate, and a cap of one turn
+			t.Run(fmt.Sprint(name, n), func(t *testing.T) {
+				bubble(t, func(l *lab) {
+					l.cap(Cap{Key: "p", N: n, Until: time.Now().Add(10 * time.Minute)})
+					l.starts(l.calls(n, ask(legs...)))
+					c := l.call(l.t.Context(), ask(legs...))
+					l.step(10 * time.Hour)
+					require.LessOrEqual(t, (<-c).at, 18*time.Second, "15 s, and a part of them where no rate is")
+				})
+			})
+		}
+	}
 }
 
 func TestCapIsOverWhenTheMachineSlept(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// wallCheck is how often a waiter at a gate looks at the wall clock: a machine that
+// wallCheck is how often a waiter at a gate or a cap looks at the wall clock: a machine that
 // slept does not wake timers early.
 const wallCheck = int64(15 * time.Second)
 
@@ -31,7 +31,7 @@ func (b *Bucket) settle(now int64) {
 		b.dirty[last], b.dirty = nil, b.dirty[:last]
 		s.x.dirty = false
 		next := min(b.serve(s, now), b.wake(s, now))
-		if s.x.gate.end > 0 && next > now+wallCheck && len(s.x.flows) > 0 {
+		if (s.x.gate.end > 0 || s.x.cap.end > 0) && next > now+wallCheck && len(s.x.flows) > 0 {
 			next = now + wallCheck
 		}
 		b.setAlarm(&s.x.alarm, next)
