@@ -180,12 +180,11 @@ func (b *Bucket) earliest(s *scope, ahead, weightAhead int64, weight int, now in
 			start = max(start, s.earned(i, total-level, from))
 		}
 	}
+	if len(s.plan.tokens) > 0 {
+		opens = 0 // they space the turns
+	}
 	for i := range s.plan.strict {
-		w := &x.windows[i]
-		start = max(start, w.earliest(weightAhead, weight, s.factor(), now))
-		if opens > now && len(s.plan.tokens) == 0 {
-			start = max(start, later(opens, min(satMul(w.gap(), weightAhead), w.per)))
-		}
+		start = max(start, x.windows[i].earliest(weightAhead, weight, s.factor(), now, opens))
 	}
 	return outlook{start, why, slot}
 }

@@ -31,6 +31,41 @@ func TestForecastTellsWhenAndWhy(t *testing.T) {
 	})
 }
 
+// What is forecast for a long line comes true, also behind a gate.
+func TestForecastsComeTrue(t *testing.T) {
+	for name, legs := range map[string][]Leg{
+		"rate":              {leg("p", PerSecond(2))},
+		"window":            {leg("p", Rate{N: 3, Per: 2 * time.Second, Strict: true})},
+		"window and bucket": {leg("p", Rate{N: 4, Per: 4 * time.Second, Strict: true, Burst: 2})},
+		"two rates":         {leg("p", PerSecond(10), Rate{N: 6, Per: time.Minute, Burst: 6})},
+		"two legs":          {leg("q", PerSecond(2)), leg("p", Rate{N: 1, Per: time.Second, Burst: 3})},
+		"window of a leg":   {leg("q", PerSecond(100)), leg("p", Rate{N: 3, Per: 5 * time.Second, Strict: true})},
+	} {
+		for _, closed := range []time.Duration{0, 7 * time.Second} {
+			t.Run(fmt.Sprint(name, closed), func(t *testing.T) {
+				bubble(t, func(l *lab) {
+					a := ask(legs...)
+					l.starts(l.calls(1, a))
+					if closed > 0 {
+						l.gate("p", closed)
+					}
+					var said []time.Duration
+					var calls []<-chan result
+					for range 14 {
+						f, err := l.b.Forecast(a)
+						require.NoError(t, err)
+						said = append(said, f.Start.Sub(l.begin))
+						calls = append(calls, l.call(l.t.Context(), a))
+					}
+					for i, at := range l.starts(calls) {
+						require.InDelta(t, at, said[i], float64(50*time.Millisecond), "call %d", i)
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestWaiterLeavesWhenAGateOutlastsIt(t *testing.T) {
 	bubble(t, func(l *lab) {
 		a := l.askWithin(30*time.Second, leg("p", PerMinute(3)))

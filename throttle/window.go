@@ -49,21 +49,26 @@ func (w *window) allowed(weight int, factor float64) int {
 
 // earliest returns when a turn of weight could start after others of weight ahead
 // have started as early as they can. Unit i of the future starts when unit i-n has
-// left, so beyond the log the answer repeats with the period.
-func (w *window) earliest(ahead int64, weight int, factor float64, now int64) int64 {
+// left, so beyond the log the answer repeats with the period. opens is when a gate opens
+// after which turns are spaced, or zero.
+func (w *window) earliest(ahead int64, weight int, factor float64, now, opens int64) int64 {
 	w.expire(now)
 	n := int64(w.allowed(weight, factor))
 	unit := ahead + int64(weight)
 	rounds := (unit - 1) / n
-	start := now
-	if leave := unit - rounds*n - (n - int64(w.sum)); leave > 0 {
+	unit -= rounds * n
+	start, next, pacedTo := now, w.next, w.pacedTo
+	if leave := unit - (n - int64(w.sum)); leave > 0 {
 		start = w.leaves(leave)
 	}
-	start = later(start, satMul(w.per, rounds))
-	if now < w.pacedTo {
-		start = max(start, min(later(w.next, satMul(w.gap(), ahead)), max(w.pacedTo, now)))
+	if opens > now {
+		next, pacedTo = opens, later(opens, w.per)
 	}
-	return start
+	if now < pacedTo {
+		before := max(0, unit-int64(weight))
+		start = max(start, min(later(next, satMul(w.gap(), before)), pacedTo))
+	}
+	return later(start, satMul(w.per, rounds))
 }
 
 // leaves returns when the unit-th unit of the log leaves the window.

@@ -80,7 +80,7 @@ func TestWindowAgainstOneThatKeepsEverything(t *testing.T) {
 			for range 4 * min(n, 2000) {
 				now += rnd.Int64N(2 * int64(r.Per) / int64(min(n, 500)))
 				weight := 1 + rnd.IntN(1+n/200)
-				free := w.earliest(0, weight, 1, now) <= now
+				free := w.earliest(0, weight, 1, now, 0) <= now
 				if n <= exactTurns {
 					require.Equal(t, e.admits(weight, now), free)
 				}
@@ -110,17 +110,17 @@ func TestWindowForecast(t *testing.T) {
 		now := int64(1)
 		for range rnd.IntN(3 * n) {
 			now += rnd.Int64N(int64(time.Second) / int64(n))
-			if w.earliest(0, 1, 1, now) <= now {
+			if w.earliest(0, 1, 1, now, 0) <= now {
 				w.take(1, now)
 			}
 		}
 		ahead := rnd.IntN(40)
-		forecast := w.earliest(int64(ahead), 1, 1, now)
+		forecast := w.earliest(int64(ahead), 1, 1, now, 0)
 		for range ahead {
-			now = w.earliest(0, 1, 1, now)
+			now = w.earliest(0, 1, 1, now, 0)
 			w.take(1, now)
 		}
-		require.Equal(t, w.earliest(0, 1, 1, now), forecast)
+		require.Equal(t, w.earliest(0, 1, 1, now, 0), forecast)
 	}
 }
 
@@ -129,11 +129,11 @@ func TestWindowGivesBack(t *testing.T) {
 	w.set(Rate{N: 2, Per: time.Second, Strict: true})
 	w.take(1, 10)
 	w.take(1, 20)
-	require.Greater(t, w.earliest(0, 1, 1, 30), int64(30))
+	require.Greater(t, w.earliest(0, 1, 1, 30, 0), int64(30))
 	w.giveBack(1, 10)
-	require.Equal(t, int64(30), w.earliest(0, 1, 1, 30))
+	require.Equal(t, int64(30), w.earliest(0, 1, 1, 30, 0))
 	w.take(1, 30)
-	require.Equal(t, int64(20)+int64(time.Second), w.earliest(0, 1, 1, 40), "the turn at 20 still counts")
+	require.Equal(t, int64(20)+int64(time.Second), w.earliest(0, 1, 1, 40, 0), "the turn at 20 still counts")
 	w.giveBack(1, 10)
 	w.giveBack(1, int64(time.Hour))
 	require.Equal(t, 2, w.sum, "what was given back is not given back again")
