@@ -62,11 +62,7 @@ func stringsOf(t *testing.T) map[string]map[string]bool {
 // Each number of the pages stands on a line of the code, whose own tests hold it. Who
 // changes the line changes the sentence.
 func TestNumbersOfThePages(t *testing.T) {
-	var all strings.Builder
-	for _, name := range pages {
-		all.WriteString(strings.Join(strings.Fields(page(t, name)), " "))
-	}
-	for says, stands := range map[string][2]string{
+	standing(t, pages, map[string][2]string{
 		"`promtransport` exports 43 families of metrics":                       {"transport/promtransport/promtransport_test.go", "require.Len(t, descs, 43)"},
 		"In the configuration zero is one minute":                              {"transport/config.go", "defaultMaxWait = time.Minute"},
 		"A call is tried three times at most (`Retry.Attempts`)":               {"transport/validate.go", "r.Attempts = 3"},
@@ -101,11 +97,52 @@ func TestNumbersOfThePages(t *testing.T) {
 		"8 s for twilio-go and Google Maps for Node (10 s)":                    {"transport/gateway/preset.go", `8*time.Second, "twilio-go", 10*time.Second`},
 		"`Retry.Backoff`; it doubles up to a minute":                           {"transport/retry.go", "backoffCeiling = time.Minute"},
 		"(`body.buffer`, 1 MiB)":                                               {"transport/gateway/snapshot.go", "1<<20"},
+		"make test # every test, our own under the race detector":              {"Makefile", "go test -race -shuffle=on ./..."},
+		"for ten minutes, which takes hours (`LONGFUZZ=1m` for less)":          {"Makefile", "$(or $(LONGFUZZ),10m)"},
 		"each of 64 callers, who share commits":                                {"budget/sqliteledger/bench_test.go", "BenchmarkHold64"},
-	} {
-		assert.True(t, strings.Contains(all.String(), says), "no page says: %s", says)
+	})
+}
+
+// standing checks that some text says each key, and that its number is in the line of code.
+func standing(t *testing.T, texts []string, numbers map[string][2]string) {
+	t.Helper()
+	var all strings.Builder
+	for _, name := range texts {
+		all.WriteString(strings.Join(strings.Fields(strings.ReplaceAll(page(t, name), "\n//", "\n")), " "))
+	}
+	for says, stands := range numbers {
+		assert.True(t, strings.Contains(all.String(), says), "no text says: %s", says)
 		assert.True(t, strings.Contains(page(t, stands[0]), stands[1]), "%s has no %q, on which stands: %s", stands[0], stands[1], says)
 	}
+}
+
+// The same for the documentation of packages.
+func TestNumbersOfThePackages(t *testing.T) {
+	const ledger, limiter, file, page = "budget/redisledger/", "throttle/redislimiter/", "budget/sqliteledger/", "transport/statuspage/"
+	standing(t, []string{ledger + "doc.go", limiter + "doc.go", file + "doc.go", page + "statuspage.go"}, map[string][2]string{
+		"of 96 parts and by each of 64 providers":                       {ledger + "lua/tally.lua", "PARTS, PROVIDERS = 96, 64"},
+		"Ended holds are known for 15 minutes":                          {ledger + "lua/resolve.lua", "900000) -- an ended hold"},
+		"the last 200 decisions":                                        {page + "memory.go", "maxDecisions = 200"},
+		"and 20 changes":                                                {page + "memory.go", "maxChanges   = 20"},
+		"in at most 192 steps":                                          {page + "history.go", "maxPoints = 192"},
+		"An instance says every two seconds that it is alive":           {ledger + "open.go", "beatEvery  = 2 * time.Second"},
+		"what one holds that was silent for fifteen counts as spent":    {ledger + "open.go", "ownerAlive = 15 * time.Second"},
+		"outcomes wait in memory, 100,000 of them":                      {ledger + "resolve.go", "maxWaiting = 100_000"},
+		"presumed ones for 35 days after their windows":                 {ledger + "keys.go", "keepPresumed = 35 * 24 * time.Hour"},
+		"totals for 400 days, and those of rolling":                     {ledger + "keys.go", "keepWindows  = 400 * 24 * time.Hour"},
+		"shorter than nine days for a thousand buckets":                 {ledger + "keys.go", "maxBuckets   = 1000"},
+		"what people did, the last 10,000":                              {ledger + "audit.go", "maxLog = 10_000"},
+		"was booked in each of 96 parts":                                {"budget/historian.go", "HistoryParts = 96"},
+		"Above 50 turns per second, unless a window is strict":          {limiter + "ask.go", "batchRate  = 50"},
+		"a twentieth of a second's turns at most, valid for one second": {limiter + "ask.go", "batchShare = 20"},
+		"A turn may lie up to a second ahead":                           {limiter + "redislimiter.go", "ahead = time.Second"},
+		"after 250 ms at first and at once then":                        {limiter + "open.go", "cmp.Or(o.Timeout, 250*time.Millisecond)"},
+		"waits in memory for the next commit, at most 50 ms":            {file + "group.go", "settleDelay = 50 * time.Millisecond"},
+		"up to 100,000 outcomes wait in memory":                         {file + "sqliteledger.go", "maxOutcomes = 100_000"},
+		"of which 140 stay after 15 minutes":                            {file + "resolve.go", "keepClosed   = 15 * time.Minute"},
+		"Entries older than 400 days are compacted":                     {file + "compact.go", "keepEntries = 400 * 24 * time.Hour"},
+		"the use of the present windows in 96 parts":                    {"budget/historian.go", "HistoryParts = 96"},
+	})
 }
 
 func TestCountsOfTheREADME(t *testing.T) {
