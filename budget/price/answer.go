@@ -71,8 +71,12 @@ func (a *Answered) Meter(resp *http.Response) (io.Writer, func() (budget.Amount,
 	}
 	if a.tells.Header != "" {
 		return nil, func() (budget.Amount, bool) {
-			credits, err := budget.Parse(resp.Header.Get(a.tells.Header))
-			if err != nil || a.tells.PerCredit < 0 {
+			told := resp.Header.Values(a.tells.Header)
+			if len(told) != 1 || a.tells.PerCredit < 0 {
+				return 0, false
+			}
+			credits, err := budget.Parse(told[0])
+			if err != nil {
 				return 0, false
 			}
 			var w wide

@@ -94,6 +94,9 @@ func TestCreditsInAHeader(t *testing.T) {
 		_, known := meter(p, "", 1, "X-Credits-Charged", value)
 		require.False(t, known, value)
 	}
+	_, cost := p.Meter(&http.Response{StatusCode: 200, Header: http.Header{"X-Credits-Charged": {"1", "4"}}})
+	_, known := cost()
+	require.False(t, known, "who knows which one is meant")
 }
 
 func TestToldWithoutEstimate(t *testing.T) {
