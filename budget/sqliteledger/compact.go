@@ -38,7 +38,7 @@ func (l *Ledger) Compact(ctx context.Context, before time.Time) error {
 // compact does one step and reports whether there is more to do.
 func (b *books) compact(before time.Time) (more bool) {
 	from := b.meta("compacted")
-	to, ids := b.entriesUntil(from, before.UnixMilli()-1)
+	to, _, more := b.entriesUntil(from, before.UnixMilli()-1)
 	if to == from {
 		return false
 	}
@@ -46,7 +46,7 @@ func (b *books) compact(before time.Time) (more bool) {
 		b.keepSum(o, from)
 	}
 	b.setMeta("compacted", to)
-	return len(ids) == upkeepStep
+	return more
 }
 
 // old is the sum of old entries of one window and provider.

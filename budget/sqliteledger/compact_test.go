@@ -99,3 +99,42 @@ func TestCorrectionsByPeopleAreNotCompacted(t *testing.T) {
 	require.Equal(t, want, got)
 	requireSound(t, l)
 }
+
+// A clock that was ahead when a program started must not keep what is old for as long.
+func TestEntriesOfAClockThatWasAheadAreForgotten(t *testing.T) {
+	hand := ledgertest.NewHand(time.Date(2099, 5, 2, 12, 0, 0, 0, time.UTC))
+	path := filepath.Join(t.TempDir(), "spend.db")
+	month, seq := budget.Budget{Name: "month", Limit: 100 * budget.Unit, Every: budget.Month}, uint64(0)
+	spend := func() {
+		seq++
+		l := openWith(t, Options{clock: hand.Clock()}, path)
+		_, err := l.Hold(t.Context(), holdOf(budget.HoldID{Boot: 1, Seq: seq}, month, "1"))
+		require.NoError(t, err)
+		_, err = l.Resolve(t.Context(), budget.HoldID{Boot: 1, Seq: seq}, budget.Settled(budget.Unit))
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+	}
+	spend()
+	hand.Step(time.Date(2026, 5, 2, 12, 0, 0, 0, time.UTC).Sub(hand.Now()))
+	begin := hand.Now()
+	for range 20 {
+		spend()
+		hand.Pass(time.Minute)
+	}
+	count := func(l *Ledger, table string) (n int64) {
+		require.NoError(t, l.view(t.Context(), func(b *books) { n = b.number("SELECT count(*) FROM " + table) }))
+		return n
+	}
+	l := openWith(t, Options{clock: hand.Clock()}, path)
+	require.LessOrEqual(t, count(l, "hold"), int64(16), "those of the last 15 minutes, and the one of 2099")
+	before, err := l.Spending(t.Context(), begin, month)
+	require.NoError(t, err)
+	hand.Pass(80 * 24 * time.Hour)
+	l = openWith(t, Options{clock: hand.Clock()}, reclose(t, l))
+	require.NoError(t, l.Compact(t.Context(), hand.Now()))
+	require.Equal(t, int64(3), count(l, "entry"), "one sum, and the call of 2099")
+	after, err := l.Spending(t.Context(), begin, month)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	requireSound(t, l)
+}

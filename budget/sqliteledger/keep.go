@@ -26,29 +26,32 @@ func (b *books) upkeep() {
 func (b *books) purge() {
 	before := b.now.Add(-keepClosed).UnixMilli()
 	from := b.meta("purged")
-	to, ids := b.entriesUntil(from, before)
+	to, ids, more := b.entriesUntil(from, before)
 	for _, id := range ids {
 		b.exec("DELETE FROM hold WHERE boot=? AND seq=? AND ended<=?", int64(id.Boot), int64(id.Seq), before)
 	}
-	b.behind = len(ids) == upkeepStep
-	if to > from {
+	if b.behind = more; to > from {
 		b.setMeta("purged", to)
 	}
 }
 
 // entriesUntil returns the holds of the entries after the id from and until an instant,
-// and the id of the last of them; a step at most.
-func (b *books) entriesUntil(from, before int64) (to int64, ids []budget.HoldID) {
-	to = from
+// and the id of the last of them; a step at most, and whether there may be more. Entries
+// that a clock wrote which was ahead are as old as what comes after them.
+func (b *books) entriesUntil(from, before int64) (to int64, ids []budget.HoldID, more bool) {
+	to, now, old := from, b.now.UnixMilli(), 0
 	b.scan(func(s *sqlite3.Stmt) bool {
-		if s.ColumnInt64(1) > before {
+		at := s.ColumnInt64(1)
+		if before < at && at <= now {
 			return false
 		}
-		to = s.ColumnInt64(0)
 		ids = append(ids, budget.HoldID{Boot: uint64(s.ColumnInt64(2)), Seq: uint64(s.ColumnInt64(3))})
+		if at <= before {
+			to, old = s.ColumnInt64(0), len(ids)
+		}
 		return true
 	}, "SELECT id, at, boot, seq FROM entry WHERE id>? ORDER BY id LIMIT ?", from, upkeepStep)
-	return to, ids
+	return to, ids[:old], len(ids) == upkeepStep && to > from
 }
 
 // meta is how far a background task came, for all processes.
