@@ -234,6 +234,27 @@ func TestPerCallBudgets(t *testing.T) {
 	})
 }
 
+// Slots of the provider and of a scope bound the calls in flight side by side.
+func TestSlotsOfProviderAndScope(t *testing.T) {
+	for _, c := range []struct{ provider, scope, one, other int }{{0, 0, 3, 3}, {4, 0, 3, 1}, {0, 1, 1, 1}, {3, 2, 2, 1}} {
+		w := newWorld(t, answers(t, answer{status: 200, body: "x"}), func(k *transport.Config, p *transport.Provider) {
+			k.MaxWait, p.MaxInFlight = transport.NoWait, c.provider
+			p.Scopes = []transport.Scope{{Name: "to", Key: func(r *http.Request) string { return r.Header.Get("To") }, Max: c.scope}}
+		})
+		for _, to := range []string{"one", "other"} {
+			passed := 0
+			for range 3 {
+				if _, err := w.from("To", to); err == nil { // the body stays open
+					passed++
+				} else {
+					require.Equal(t, transport.ReasonSlots, transport.ReasonOf(err))
+				}
+			}
+			require.Equal(t, map[string]int{"one": c.one, "other": c.other}[to], passed, "%+v, %s", c, to)
+		}
+	}
+}
+
 // namesOf are books that remember the names of budgets that they were asked for.
 type namesOf struct {
 	*budget.Memory
