@@ -148,3 +148,20 @@ func refusedBy(t *testing.T, l *Ledger, b budget.Budget, amount string) *budget.
 	_, err := l.Hold(t.Context(), holdOf(b, amount))
 	return refused(t, err)
 }
+
+// What one instance gives back of another's hold is not its own: after a loss it would hide as
+// much of what it spent.
+func TestMoneyGivenBackForAnotherHidesNothing(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	dead, l := open1(t, client, Options{beat: time.Hour}), open1(t, client, Options{beat: time.Hour})
+	id := take(t, dead, month(), "5")
+	dead.crash(t)
+	require.NoError(t, l.beat(t.Context()))
+	require.Equal(t, "settled 0 presumed 5 held 0", books(t, l, month()))
+	_, err := l.Resolve(t.Context(), id, budget.Voided("reconciled"))
+	require.NoError(t, err)
+	spend(t, l, month(), "7")
+	require.Equal(t, "settled 7 presumed 0 held 0", books(t, l, month()))
+	require.NoError(t, client.FlushAll(t.Context()).Err())
+	require.Equal(t, 7*budget.Unit, refusedBy(t, l, month(), "3.01").Used)
+}

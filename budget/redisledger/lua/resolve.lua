@@ -136,6 +136,7 @@ if ARGV[8] ~= '' then redis.call('HSET', KEYS[5], 'ref', ARGV[8]) end
 if mode == 'abandon' then redis.call('HSET', KEYS[5], 'abandoned', 1) end
 for i, leg in ipairs(plan) do
   local by = sub(leg.after, leg.before)
+  if ARGV[10] ~= ARGV[3] and less(by, ZERO) then by = ZERO end -- it never was the caller's
   if leg.lost and leg.id == leg.cur then
     own[i] = 'by ' .. str(by) -- the next hold finds the loss, and the caller reports it
   elseif leg.lost then
