@@ -31,10 +31,10 @@ var refusingServers = map[string]refusingServer{
 	},
 	"a replica now": {
 		func(t *testing.T, c *redis.Client) {
-			require.NoError(t, c.SlaveOf(context.Background(), "127.0.0.1", "1").Err())
+			require.NoError(t, c.ReplicaOf(context.Background(), "127.0.0.1", "1").Err())
 		},
 		func(t *testing.T, c *redis.Client) {
-			require.NoError(t, c.SlaveOf(context.Background(), "no", "one").Err())
+			require.NoError(t, c.ReplicaOf(context.Background(), "no", "one").Err())
 		},
 	},
 	"an endless script": {
