@@ -25,7 +25,9 @@ type Status struct {
 	LedgerErr error
 	// Ledger tells which books they are.
 	Ledger LedgerStatus
-	// LedgerUp and LimiterUp tell whether the last operation on the store succeeded.
+	// LedgerUp and LimiterUp tell whether the last operation of a call on the store
+	// succeeded. The ledger is up again too once it was read when no call had failed for
+	// a minute, unless it could not write.
 	LedgerUp, LimiterUp bool
 	// Degraded: a local limiter stands in for the shared one.
 	Degraded bool
@@ -67,6 +69,10 @@ func (t *Transport) Status(ctx context.Context) (Status, error) {
 	}
 	s.Ledger = t.ledgerStatus()
 	since := t.readBooks(ctx, set, &s) // first: the time that ctx leaves is for the ledger
+	if t.ledger != nil && s.LedgerErr == nil && t.ledgerHealth.read(time.Now()) {
+		s.LedgerUp = true
+		t.emit(ctx, Event{Kind: KindStore, Store: "ledger", Op: "totals", Up: true})
+	}
 	for i, p := range set.providers {
 		s.Providers = append(s.Providers, t.providerStatus(p))
 		if since != nil {
