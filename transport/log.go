@@ -11,10 +11,10 @@ import (
 type LogOptions struct {
 	// Calls is the level of the one line per finished call. Nil: slog.LevelDebug.
 	Calls slog.Leveler
-	// Every bounds repeated lines: of one kind, provider, reason and budget the first
-	// is written at once, then one per Every, with the number of those left out. Zero:
-	// 10 s. Lines below INFO, finished calls, changes, thresholds and corrections are
-	// never left out.
+	// Every bounds repeated lines: of one message, provider, store, reason and budget the
+	// first is written at once, then one per Every, with the number of those left out.
+	// Zero: 10 s. Lines below INFO, finished calls, changes, thresholds and corrections are
+	// never left out, nor that a store works again after a line that it failed.
 	Every time.Duration
 }
 
@@ -35,7 +35,7 @@ func LogTo(l *slog.Logger, o LogOptions) func(context.Context, Event) {
 		}
 		attrs := e.attrs()
 		if level >= slog.LevelInfo && !e.always() {
-			suppressed, ok := f.pass(e)
+			suppressed, ok := f.pass(msg, &e)
 			if !ok {
 				return
 			}
@@ -129,9 +129,8 @@ type flood struct {
 }
 
 type floodKey struct {
-	kind             Kind
-	provider, budget string
-	reason           Reason
+	msg, provider, store, budget string
+	reason                       Reason
 }
 
 type floodLine struct {
@@ -143,10 +142,21 @@ type floodLine struct {
 // only labels made per request could reach it.
 const maxFloodLines = 10_000
 
-func (f *flood) pass(e Event) (suppressed int, ok bool) {
-	key := floodKey{e.Kind, e.Provider, e.Budget, e.Reason}
+func (f *flood) pass(msg string, e *Event) (suppressed int, ok bool) {
+	key := floodKey{msg, e.Provider, e.Store, e.Budget, e.Reason}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if e.Kind == KindStore {
+		again := floodKey{store: e.Store} // whoever notices it
+		if e.Up {
+			key = again
+		}
+		defer func() {
+			if ok && !e.Up {
+				delete(f.lines, again)
+			}
+		}()
+	}
 	l := f.lines[key]
 	if l == nil {
 		if len(f.lines) >= maxFloodLines {
