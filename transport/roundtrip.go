@@ -253,10 +253,11 @@ func (c *call) refuse(err error) (*http.Response, error) {
 		c.finished(c.lastOutcome, reason, last.StatusCode)
 		return last, nil
 	}
-	c.finished("refused", reason, 0)
-	if c.sentAny {
+	if c.sentAny { // what was sent may be charged: only the repeat was refused
+		c.finished("failed", reason, 0)
 		return nil, c.stopped(err)
 	}
+	c.finished("refused", reason, 0)
 	if resp := c.refusalResponse(err, reason); resp != nil {
 		return resp, nil
 	}
