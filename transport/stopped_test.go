@@ -40,6 +40,9 @@ func TestARefusedRepeatAfterAnUnknownOutcome(t *testing.T) {
 		require.Equal(t, transport.ReasonExhausted, transport.ReasonOf(call.Refusal))
 		require.Zero(t, asked)
 		w.books("0", "1", "0")
+		end := w.eventsOf(transport.KindFinished)[0]
+		require.Equal(t, "failed, not refused: exhausted", end.Outcome+", not refused: "+string(end.Reason))
+		require.Equal(t, 1, w.eventsOf(transport.KindRefused)[0].Attempt, "it was begun before the refusal")
 	})
 }
 
@@ -271,6 +274,12 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 			other := *p
 			other.Name, other.Match = "other", []string{"other.example"}
 			p.Budgets, other.Budgets = named("shared", 1), named("shared", 2)
+			c.Providers = []transport.Provider{other}
+		}},
+		{"two budgets that are shown as one", "Providers[1].Budgets", func(c *transport.Config, p *transport.Provider) {
+			other := *p
+			other.Name, other.Match, other.Budgets = "other", []string{"other.example"}, named("night", 1)
+			other.Budgets[0].Label = "day"
 			c.Providers = []transport.Provider{other}
 		}},
 		{"nil ledger in an interface", "Ledger", func(c *transport.Config, _ *transport.Provider) { c.Ledger = (*budget.Memory)(nil) }},

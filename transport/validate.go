@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -320,10 +321,11 @@ func (k *checker) money(path string, c Config, p *provider) {
 	}
 }
 
-// identities checks that one budget name means one budget. The last ones of each provider
-// are those of all; a name that is twice in one list is told already.
+// identities checks that one budget name means one budget, and that one label does: pages
+// and metrics know nothing else of it. The last ones of each provider are those of all; a
+// name that is twice in one list is told already.
 func (k *checker) identities(ps []*provider, global []budget.Budget) {
-	first := map[string]budget.Budget{}
+	first, labels := map[string]budget.Budget{}, map[string]string{}
 	for i, p := range ps {
 		path := fmt.Sprintf("Providers[%d].Budgets", i)
 		own, seen := p.budgets[:len(p.budgets)-len(global)], map[string]bool{}
@@ -339,6 +341,11 @@ func (k *checker) identities(ps []*provider, global []budget.Budget) {
 				k.addf(path, "budget %q differs from another of that name: one name is one unit, period, zone and limit", b.Name)
 			}
 			first[b.Name] = b
+			label := cmp.Or(b.Label, b.Name)
+			if of, taken := labels[label]; taken && of != b.Name {
+				k.addf(path, "budgets %q and %q are both shown as %q: give one of them another Label", of, b.Name, label)
+			}
+			labels[label] = b.Name
 		}
 	}
 }
