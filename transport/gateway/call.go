@@ -77,6 +77,7 @@ type seen struct {
 var (
 	errCallerLeft   = errors.New("the caller has left")
 	errShuttingDown = errors.New("the gateway is shutting down")
+	errStopped      = errors.New("stopped by the configuration")
 	errRemoved      = errors.New("the provider was removed from the configuration")
 	errAborted      = errors.New("the gateway was stopped while the call was under way")
 	errIdle         = errors.New("the provider sent nothing for too long")

@@ -74,8 +74,8 @@ func (g *Gateway) base() base { return base{g} }
 //
 // Calls under way go on under the configuration that they began with; those that wait are
 // re-timed to new rates at once. What is known of rates, gates and money goes on by the
-// names of providers, scopes and budgets. Calls that wait for a provider that is gone are
-// refused with 503, and nothing of them was sent; those that were sent finish.
+// names of providers, scopes and budgets. Calls that wait for a provider that is gone, or
+// stopped, are refused with 503, and nothing of them was sent; those that were sent finish.
 func (g *Gateway) Reload(c Config) error {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
@@ -84,38 +84,24 @@ func (g *Gateway) Reload(c Config) error {
 	if err != nil {
 		return err
 	}
-	removed := old.without(next)
-	for _, u := range removed {
-		u.live.gone.Store(true)
-	}
 	if err := g.t.Update(next.transportConfig()); err != nil {
-		for _, u := range removed {
-			u.live.gone.Store(false)
-		}
 		return fmt.Errorf("gateway: %w", err)
 	}
 	g.snap.Store(next)
-	for _, u := range removed {
-		u.live.remove(errRemoved)
-	}
 	for _, u := range old.upstreams {
 		now := next.byName[u.Name]
+		switch {
+		case now == nil:
+			u.live.end(errRemoved)
+		case now.live != u.live:
+			u.live.end(errStopped)
+		}
 		if c, ok := u.conns.(interface{ CloseIdleConnections() }); ok && g.parts.Base == nil && (now == nil || now.conns != u.conns) {
 			c.CloseIdleConnections()
 		}
 	}
 	g.log.Info("configuration", "source", c.Source, "providers", len(next.upstreams))
 	return nil
-}
-
-// without lists the providers that are not in next.
-func (s *snapshot) without(next *snapshot) (gone []*upstream) {
-	for _, u := range s.upstreams {
-		if next.byName[u.Name] == nil {
-			gone = append(gone, u)
-		}
-	}
-	return gone
 }
 
 // Outdated sets a sentence that ends the refusals of paths and providers that are not

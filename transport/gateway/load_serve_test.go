@@ -199,6 +199,28 @@ func TestReloadThatRemovesAProvider(t *testing.T) {
 	_ = waiters[0].Close()
 }
 
+// TestReloadThatStopsAProvider: who waits has not been sent yet, and will not be.
+func TestReloadThatStopsAProvider(t *testing.T) {
+	v := newVendor(t, nil)
+	p := held(t, v.URL)
+	r := start(t, config(p), gateway.Listener{})
+	require.Equal(t, http.StatusOK, r.do(http.MethodPost, "/held/x", sms).status)
+	waiters := r.open(20, "/held/x")
+	r.waiting(20)
+	stopped := p
+	stopped.Stopped = true
+	require.NoError(t, r.gw.Reload(config(stopped)))
+	require.Equal(t, map[int]int{503: 20}, statuses(t, waiters))
+	require.Contains(t, r.log.String(), "reason=frozen")
+	require.Equal(t, cent, r.totals(p.Budgets[0]).Used(), "nothing of them is held")
+	require.Equal(t, http.StatusServiceUnavailable, r.do(http.MethodPost, "/held/x", sms).status)
+
+	p.Rates = nil
+	require.NoError(t, r.gw.Reload(config(p)), "it goes on")
+	require.Equal(t, http.StatusOK, r.do(http.MethodPost, "/held/x", sms).status)
+	require.Len(t, v.requests(), 2)
+}
+
 // TestReloadsAreWholeOrNothing.
 func TestReloadsAreWholeOrNothing(t *testing.T) {
 	v := newVendor(t, nil)

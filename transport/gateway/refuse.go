@@ -256,6 +256,8 @@ func (c *call) stopped() *refusal {
 	switch {
 	case why == nil:
 		return nil
+	case errors.Is(why, errStopped):
+		return c.frozen()
 	case errors.Is(why, errRemoved):
 		return &refusal{status: http.StatusServiceUnavailable, reason: reasonRemoved, text: why.Error(), retryIn: 2 * time.Second}
 	case errors.Is(why, errShuttingDown):

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"runtime/debug"
 	"time"
+
+	"github.com/outlay-go/outlay/transport"
 )
 
 // serve is the life of one request.
@@ -43,7 +45,7 @@ func (c *call) admit() *refusal {
 // asked first ("Expect: 100-continue") then need not send.
 func (c *call) checkStopped() *refusal {
 	if c.up.Stopped {
-		return &refusal{reason: "frozen", text: c.up.Name + ": stopped by the configuration"}
+		return c.frozen()
 	}
 	if c.w == nil || c.in.Header.Get("Expect") == "" {
 		return nil
@@ -58,6 +60,11 @@ func (c *call) checkStopped() *refusal {
 		return r
 	}
 	return nil
+}
+
+// frozen is the refusal of a provider that the configuration stops.
+func (c *call) frozen() *refusal {
+	return &refusal{reason: transport.ReasonFrozen, text: c.up.Name + ": " + errStopped.Error()}
 }
 
 // leftovers is how long the rest of a body may take that nobody wants: net/http reads it, so

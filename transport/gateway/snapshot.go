@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/outlay-go/outlay/budget/price"
@@ -58,13 +57,11 @@ type upstream struct {
 	settings  connSettings
 }
 
-// live is what a provider keeps through reloads.
+// live is what a provider keeps through reloads, until one removes or stops it.
 type live struct {
-	// queue ends for the calls that wait when the provider is removed.
-	queue  context.Context
-	remove context.CancelCauseFunc
-	// gone: it is being removed, or was.
-	gone atomic.Bool
+	// queue ends for the calls that wait when the provider is removed or stopped.
+	queue context.Context
+	end   context.CancelCauseFunc
 }
 
 // hostSuffix is a name that no resolver knows (RFC 2606).
@@ -161,11 +158,11 @@ func (g *Gateway) connect(u *upstream, old *snapshot) {
 	if old != nil {
 		was = old.byName[u.Name]
 	}
-	if was != nil {
+	if was != nil && (was.Stopped || !u.Stopped) {
 		u.live = was.live
 	} else {
 		u.live = new(live)
-		u.live.queue, u.live.remove = context.WithCancelCause(g.queue)
+		u.live.queue, u.live.end = context.WithCancelCause(g.queue)
 	}
 	switch {
 	case g.parts.Base != nil:
