@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -185,11 +184,7 @@ func healthCommand(ctx context.Context, c *invocation) (int, error) {
 		return misused, errors.Join(errUsage, err)
 	}
 	if *address == "" {
-		f, _ := gateway.Load(c.config, gateway.LoadOptions{NoSecrets: true})
-		if f == nil {
-			return failed, fmt.Errorf("%s cannot be read: outlay-gateway check says why", c.config)
-		}
-		*address = f.Admin.Address
+		*address = gateway.AdminAddress(c.config)
 	}
 	host, port, err := net.SplitHostPort(*address)
 	if err != nil {

@@ -159,6 +159,11 @@ providers: {github: {preset: github, upstream: "`+fake.URL()+`", allow_private: 
 	assert.NotEmpty(t, v["go"])
 	out, code = run1(t, "healthcheck", "-address", strings.TrimPrefix(p.admin, "http://"))
 	assert.Zero(t, code, out)
+	for _, broken := range []string{"x: 1\n", "providers: [\n"} { // the next one, with a mistake in it, is no reason to end the one in force
+		write(t, config, "version: 1\nadmin:\n  # here\n\n  address: "+strings.TrimPrefix(p.admin, "http://")+"\n"+broken)
+		out, code = run1(t, "healthcheck", "-config", config)
+		assert.Zero(t, code, out)
+	}
 	p.kill()
 	_, code = run1(t, "healthcheck", "-address", strings.TrimPrefix(p.admin, "http://"))
 	assert.Equal(t, failed, code)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,7 +65,12 @@ func (r *reloader) inForce() *gateway.File {
 // drain says that the program ends: it is not ready any more, and reloads nothing.
 func (r *reloader) drain() { r.draining.Store(true) }
 
-// look reloads if the file changed since it was tried last, and says when to look again.
+// again is the reason of a reload of a file that was refused: what was wrong may lie
+// elsewhere, such as a secret that was not there yet.
+const again = "it was refused before"
+
+// look reloads if the file changed since it was tried last, or was refused then, and says
+// when to look again.
 func (r *reloader) look() time.Duration {
 	r.mu.Lock()
 	is := gateway.Fingerprint(r.running)
@@ -72,12 +78,15 @@ func (r *reloader) look() time.Duration {
 	r.seen = is
 	r.mu.Unlock()
 	switch {
-	case is == "" || is == tried:
-		return lookEvery
+	case is == tried:
+		if len(r.notices()) > 0 {
+			r.now(again)
+		}
 	case is != before:
 		return lookAgain
+	default:
+		r.now("the file changed")
 	}
-	r.now("the file changed")
 	return lookEvery
 }
 
@@ -90,10 +99,9 @@ func (r *reloader) now(why string) (problems []string) {
 	}
 	r.tried = gateway.Fingerprint(r.running)
 	next, found := gateway.Load(r.running.Path, gateway.LoadOptions{})
+	var warnings []gateway.Problem
 	if next != nil {
-		for _, p := range found { // warnings
-			r.log.Warn("configuration", "problem", p.String())
-		}
+		warnings = found
 		if found = next.Restart(r.running); len(found) == 0 {
 			found, _ = r.stores.compare(context.Background(), next)
 		}
@@ -106,14 +114,20 @@ func (r *reloader) now(why string) (problems []string) {
 			problems = append(problems, fmt.Sprintf("%s: %v", next.Path, err))
 		}
 	}
+	tell := r.refuse(problems) || why != again
+	for _, p := range warnings {
+		if tell {
+			r.log.Warn("configuration", "problem", p.String())
+		}
+	}
 	if len(problems) > 0 {
-		r.refuse(problems)
 		r.success.Set(0)
-		r.log.Error("the configuration was not reloaded: the running one stays", "why", why, "problems", problems)
+		if tell {
+			r.log.Error("the configuration was not reloaded: the running one stays", "why", why, "problems", problems)
+		}
 		return problems
 	}
 	r.running, r.tried = next, next.Hash
-	r.refuse(nil)
 	r.success.Set(1)
 	r.since.SetToCurrentTime()
 	r.log.Info("the configuration was reloaded", "why", why, "hash", next.Hash)
@@ -128,10 +142,12 @@ type refused struct {
 }
 
 // refuse notes what is wrong with the file, or that nothing is, and has callers of unknown
-// paths told: what they look for may stand in the file already.
-func (r *reloader) refuse(problems []string) {
+// paths told: what they look for may stand in the file already. It reports whether that is
+// anything else than before.
+func (r *reloader) refuse(problems []string) (isNews bool) {
 	r.refused.mu.Lock()
 	defer r.refused.mu.Unlock()
+	isNews = !slices.Equal(r.refused.problems, problems)
 	switch {
 	case len(problems) == 0:
 		r.refused.since = time.Time{}
@@ -143,6 +159,7 @@ func (r *reloader) refuse(problems []string) {
 		r.gw.Outdated("the configuration file is newer than what is in force: it was refused at " + r.refused.since.UTC().Format(time.RFC3339) + " (see the log, or outlay-gateway check)")
 	}
 	r.refused.problems = problems
+	return isNews
 }
 
 // notices are what the page says of it.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"io"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -139,23 +140,43 @@ func readBounded(path string) ([]byte, string) {
 }
 
 // Fingerprint reads the file and those of its secrets again and identifies what they hold:
-// it differs from f.Hash when one of them has changed. It is empty while one of them cannot
-// be read.
+// it differs from f.Hash when one of them has changed, or cannot be read any more.
 func Fingerprint(f *File) string {
 	text, what := readBounded(f.Path)
-	if what != "" {
-		return ""
+	sums := [][sha256.Size]byte{sha256.Sum256([]byte(what))}
+	if what == "" {
+		sums = nil
 	}
-	var sums [][sha256.Size]byte
 	for _, name := range f.secrets {
 		b, err := os.ReadFile(name)
 		if err != nil {
-			return ""
+			b = []byte("cannot be read: " + reason(err))
 		}
 		sums = append(sums, sha256.Sum256(b))
 	}
 	return fingerprint(text, sums)
 }
+
+// AdminAddress is the admin address that a file names, also of a file that is wrong
+// elsewhere: a program that runs with the one before it is asked there how it is. Of a file
+// that does not tell, it is the default.
+func AdminAddress(path string) string {
+	text, _ := readBounded(path)
+	top := func(text []byte) *section {
+		r := &reader{file: path, options: LoadOptions{NoSecrets: true}}
+		return r.section(parseFile(text, r), "", place{1, 1})
+	}
+	s := top(text)
+	if !s.has("admin") { // the part by itself may be readable
+		s = top(adminPart.Find(text))
+	}
+	l := &loading{reader: s.r, top: s, file: &File{places: map[string]place{}}}
+	l.admin()
+	return l.file.Admin.Address
+}
+
+// adminPart is the key with the lines that are indented below it.
+var adminPart = regexp.MustCompile(`(?m)^admin:.*(\n([ \t#].*)?\r?)*`)
 
 func fingerprint(text []byte, sums [][sha256.Size]byte) string {
 	h := sha256.New()
