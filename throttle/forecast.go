@@ -285,15 +285,12 @@ func (b *Bucket) eject(w *waiter, o outlook, now int64) {
 	b.finish(w)
 }
 
-// expire is for a waiter whose time is over, or almost, or who should have a slot by now.
+// expire is for a waiter whose time is over, or almost.
 func (b *Bucket) expire(w *waiter, now int64) {
 	o, _ := b.forecast(w, w.f.walkTo(w), false, now)
-	switch soon := now + int64(time.Millisecond); {
-	case now >= w.latest, o.start > w.latest, o.slot && now >= w.leaveAt():
-		b.eject(w, o, now)
-	case o.slot:
-		b.setAlarm(&w.alarm, max(soon, w.lookAt(o, now)))
-	default:
-		b.setAlarm(&w.alarm, min(w.latest, max(o.start, soon)))
+	if now < w.latest && !o.slot && o.start <= w.latest {
+		b.setAlarm(&w.alarm, min(w.latest, max(o.start, now+int64(time.Millisecond))))
+		return
 	}
+	b.eject(w, o, now)
 }

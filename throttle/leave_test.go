@@ -184,19 +184,25 @@ func TestASlotThatIsOfNoUseIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// While somebody waits for a slot, the turn that the rate would give it behind others
-// moves away: it leaves when that is too late, not when its time is over.
-func TestWaiterForASlotLeavesWhenTheRateMovedAway(t *testing.T) {
+// While somebody waits for a slot, the turn that the rate would give it behind others moves
+// away. Nobody looks until its time is over: all of a long line would, again and again.
+func TestWhoWaitsForASlotIsLookedAtOnce(t *testing.T) {
 	bubble(t, func(l *lab) {
 		a := l.askWithin(25*time.Second, Leg{Key: "p", Slots: 1, Rates: []Rate{{N: 1, Per: 10 * time.Second}}})
 		held, err := l.b.Wait(l.t.Context(), a)
 		require.NoError(t, err)
 		calls := l.calls(2, a) // by the rate at 10 and 20 s
-		time.Sleep(17 * time.Second)
+		for range 16 {
+			time.Sleep(time.Second)
+			for _, alarm := range l.b.alarms {
+				require.True(t, alarm.waiter == nil || alarm.when == alarm.waiter.latest)
+			}
+		}
+		time.Sleep(time.Second)
 		held.Done()
 		require.Equal(t, 17*time.Second, (<-calls[0]).at)
-		late := <-calls[1] // at 17 s it would be 27 s, since 15 s it is more than 25 s
-		require.InDelta(t, 15*time.Second, late.at, float64(2*time.Millisecond))
+		late := <-calls[1]
+		require.Equal(t, 25*time.Second, late.at)
 		require.Equal(t, ReasonRate, l.refused(late.err).Reason)
 	})
 }

@@ -84,15 +84,6 @@ func (w *waiter) leaveAt() int64 {
 	return w.latest - min(int64(leaveEarly), (w.latest-w.since)/10)
 }
 
-// lookAt is when a waiter with that outlook must be looked at again: while it has no slot,
-// the rest of what it waits for moves away.
-func (w *waiter) lookAt(o outlook, now int64) int64 {
-	if !o.slot {
-		return w.leaveAt()
-	}
-	return min(w.leaveAt(), later(now, w.latest-o.start))
-}
-
 // finish tells the goroutine that waits.
 func (b *Bucket) finish(w *waiter) {
 	b.setAlarm(&w.alarm, forever)
@@ -134,7 +125,7 @@ func (b *Bucket) join(ctx context.Context, w *waiter, a *Ask, uses []use, now in
 		return Forecast{}, err
 	}
 	b.limitTo(w, o.start)
-	b.setAlarm(&w.alarm, w.lookAt(o, now))
+	b.setAlarm(&w.alarm, w.leaveAt())
 	b.overtake(w, now)
 	b.run(now)
 	return b.told(o, ahead, now), nil
