@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"testing"
@@ -149,16 +150,18 @@ func TestStrictRatesOfOnePeriodCountApart(t *testing.T) {
 }
 
 func TestWaiterTooHeavyForNewRatesLeaves(t *testing.T) {
-	bubble(t, func(l *lab) {
-		heavy := leg("p", Rate{N: 1, Per: time.Second, Burst: 10})
-		heavy.Weight = 10
-		calls := l.calls(2, ask(heavy))
-		l.starts(calls[:1])
-		_ = l.passes(ask(leg("p", Rate{N: 1, Per: time.Second, Burst: 5})))
-		r := <-calls[1]
-		require.Equal(t, ReasonNever, l.refused(r.err).Reason)
-		require.Zero(t, r.at)
-	})
+	for _, wait := range []time.Duration{time.Hour, math.MaxInt64} {
+		bubble(t, func(l *lab) {
+			heavy := l.askWithin(wait, leg("p", Rate{N: 1, Per: time.Second, Burst: 10}))
+			heavy.Legs[0].Weight = 10
+			calls := l.calls(2, heavy)
+			l.starts(calls[:1])
+			_ = l.passes(ask(leg("p", Rate{N: 1, Per: time.Second, Burst: 5})))
+			r := <-calls[1]
+			require.Equal(t, ReasonNever, l.refused(r.err).Reason)
+			require.Zero(t, r.at)
+		})
+	}
 }
 
 func TestWeightAboveTheBurstIsNeverPossible(t *testing.T) {

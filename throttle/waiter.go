@@ -66,9 +66,9 @@ func (w *waiter) weights() []int32 {
 func (w *waiter) weight(leg int) int { return int(w.weights()[leg]) }
 
 // bound sets the last instant at which the waiter wants to start. A turn at the
-// deadline itself is too late.
+// deadline itself is too late, and so is never.
 func (b *Bucket) bound(ctx context.Context, w *waiter, maxWait time.Duration, now int64) {
-	w.latest = later(now, int64(max(0, maxWait)))
+	w.latest = min(later(now, int64(max(0, maxWait))), forever-1)
 	if d, ok := ctx.Deadline(); ok {
 		if at := later(now, int64(d.Sub(b.timeOf(now)))-1); at < w.latest {
 			w.latest, w.deadline = at, true
