@@ -197,23 +197,42 @@ func (f *fallback) answered(ctx context.Context) {
 	f.pending = nil
 	f.mu.Unlock()
 	for key, m := range news {
-		if m.open {
-			f.tell(ctx, Cap{Key: key, Cause: CauseOperator, Reopen: true})
-		}
-		if !m.until.IsZero() {
-			f.tell(ctx, Cap{Key: key, Until: m.until, Cause: m.cause})
-		}
+		f.tell(ctx, key, m)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.degraded, f.probing = false, false
 }
 
-// tell tells shared what it missed, or keeps it for the next time.
-func (f *fallback) tell(ctx context.Context, c Cap) {
-	if err := f.shared.Cap(ctx, c); err != nil {
-		f.remember(c)
+// tell tells shared what it missed of a scope, in the order of time, or keeps it for the next
+// time. What was missed meanwhile is newer.
+func (f *fallback) tell(ctx context.Context, key string, m missed) {
+	var err error
+	if m.open {
+		err = f.shared.Cap(ctx, Cap{Key: key, Cause: CauseOperator, Reopen: true})
 	}
+	if m.open = err != nil; err == nil && !m.until.IsZero() {
+		err = f.shared.Cap(ctx, Cap{Key: key, Until: m.until, Cause: m.cause})
+	}
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if newer := f.pending[key]; newer.open {
+		return
+	} else if newer.until.After(m.until) {
+		m.until, m.cause = newer.until, newer.cause
+	}
+	f.keep(key, m)
+}
+
+// keep keeps what shared missed of a scope. The caller holds the lock.
+func (f *fallback) keep(key string, m missed) {
+	if f.pending == nil {
+		f.pending = map[string]missed{}
+	}
+	f.pending[key] = m
 }
 
 // remember keeps a gate for shared, or that it was opened. Caps are not kept: their counts
@@ -232,8 +251,5 @@ func (f *fallback) remember(c Cap) {
 	default:
 		m.until, m.cause = c.Until, c.Cause
 	}
-	if f.pending == nil {
-		f.pending = map[string]missed{}
-	}
-	f.pending[c.Key] = m
+	f.keep(c.Key, m)
 }

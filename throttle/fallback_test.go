@@ -132,6 +132,46 @@ func TestFallbackTellsSharedTheGatesThatWereOpened(t *testing.T) {
 	})
 }
 
+// deafOnce is a shared limiter that does not hear the first time that a gate was opened.
+type deafOnce struct {
+	*flaky
+	meanwhile func()
+}
+
+func (d *deafOnce) Cap(ctx context.Context, c Cap) error {
+	if f := d.meanwhile; c.Reopen && f != nil && !d.gone() {
+		d.meanwhile = nil
+		f()
+		return ErrUnavailable
+	}
+	return d.flaky.Cap(ctx, c)
+}
+
+// What shared does not hear at once is told in order: an opening that comes late must not open
+// the gate that was closed after it.
+func TestFallbackTellsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := &deafOnce{flaky: &flaky{Bucket: NewBucket()}}
+		both := Fallback(shared, NewBucket())
+		until := time.Now().Add(time.Hour)
+		shared.set(true)
+		_ = both.Cap(t.Context(), Cap{Key: "p", Reopen: true})
+		_ = both.Cap(t.Context(), Cap{Key: "q", Reopen: true})
+		require.NoError(t, both.Cap(t.Context(), Cap{Key: "q", Until: until}))
+		shared.set(false)
+		shared.meanwhile = func() { _ = both.Cap(t.Context(), Cap{Key: "p", Until: until}) }
+		time.Sleep(time.Second)
+		for range 3 {
+			_, err := both.Wait(t.Context(), Ask{Legs: []Leg{leg("r", PerSecond(10))}, MaxWait: time.Second})
+			require.NoError(t, err)
+		}
+		for _, key := range []string{"p", "q"} {
+			require.Error(t, func() error { _, err := both.Wait(t.Context(), Ask{Legs: []Leg{leg(key)}}); return err }(), key)
+			require.Equal(t, until, shared.Stats(key).Scopes[0].GateUntil, key)
+		}
+	})
+}
+
 func TestFallbackKeepsRefusals(t *testing.T) {
 	fallbackTest(t, func(t *testing.T, shared *flaky, local *Bucket, both Limiter, degraded func() bool) {
 		require.NoError(t, both.Cap(t.Context(), Cap{Key: "p", Until: time.Now().Add(time.Hour)}))
