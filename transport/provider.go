@@ -36,8 +36,9 @@ type provider struct {
 	slots bool // some leg counts calls in flight
 	// asks: functions are asked before the wait for a turn, which may take their time.
 	asks bool
-	// hashKey hides the names that requests give to budgets.
-	hashKey []byte
+	// keyed has the key that hides the names that requests give to budgets: asked for each
+	// time, for a ledger that was made while its books were lost finds the old one again.
+	keyed budget.Keyed
 	state   *providerState
 	// next is the provider of the same name in the configuration that came after.
 	next atomic.Pointer[provider]
@@ -265,7 +266,7 @@ func (p *provider) budgetLegs(buf []budget.Leg, req *http.Request, q budget.Quot
 
 // pseudonym is the name under which the ledger keeps a budget that a request named.
 func (p *provider) pseudonym(name string) string {
-	h := hmac.New(sha256.New, p.hashKey)
+	h := hmac.New(sha256.New, p.keyed.Key())
 	_, _ = h.Write([]byte(name))
 	return p.Name + "-" + hex.EncodeToString(h.Sum(nil)[:16])
 }

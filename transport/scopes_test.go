@@ -291,6 +291,30 @@ func TestNamesFromRequestsAreHashesInTheBooks(t *testing.T) {
 	require.Len(t, seen, 2, "the same name in other books is another hash")
 }
 
+// movedKey is a ledger that found the key of its books only later.
+type movedKey struct {
+	namesOf
+	key string
+}
+
+func (m *movedKey) Key() []byte { return []byte(m.key) }
+
+func TestNamesFromRequestsFollowTheKey(t *testing.T) {
+	books := &movedKey{namesOf{Memory: new(budget.Memory)}, "of an empty store"}
+	w := newWorld(t, answers(t, answer{status: 200}), func(c *transport.Config, p *transport.Provider) {
+		c.Ledger = books
+		p.Budgets, p.BudgetsFor = nil, func(*http.Request, budget.Quote) []budget.Budget {
+			return []budget.Budget{{Name: "maria", Limit: 2 * budget.Unit, Every: budget.Day}}
+		}
+	})
+	for range 2 {
+		_, err := w.get()
+		require.NoError(t, err)
+		books.key = "of all the others"
+	}
+	require.NotEqual(t, books.names[0], books.names[1])
+}
+
 func TestTheSameCallTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, answers(t, answer{status: 200}), func(_ *transport.Config, p *transport.Provider) {

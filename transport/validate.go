@@ -161,9 +161,7 @@ func (k *checker) provider(path string, c Config, in Provider, global []budget.B
 	if len(p.Scopes) == 0 && p.Weight == nil {
 		p.plain = []throttle.Leg{{Key: p.Name, Rates: p.Rates, Slots: p.MaxInFlight}}
 	}
-	if keyed, ok := c.Ledger.(budget.Keyed); ok {
-		p.hashKey = keyed.Key()
-	} else if p.BudgetsFor != nil && c.Ledger != nil {
+	if p.keyed, _ = c.Ledger.(budget.Keyed); p.keyed == nil && p.BudgetsFor != nil && c.Ledger != nil {
 		k.addf(path+".BudgetsFor", "names from requests are stored as keyed hashes, and the ledger (%T) is no budget.Keyed", c.Ledger)
 	}
 	p.asks = p.plain == nil || p.BudgetsFor != nil || p.Priority != nil || p.Tenant != nil || p.Repeat.Max > 0 || !isConstant(p.Price)

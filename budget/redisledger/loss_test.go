@@ -28,6 +28,9 @@ func TestSecretSurvivesALossOfTheBooks(t *testing.T) {
 	require.Equal(t, secret, string(old.Key()))
 	require.Equal(t, secret, string(open1(t, client, Options{}).Key()))
 	require.NotEqual(t, secret, string(early.Key()))
+	spend(t, early, month(), "1")
+	require.Equal(t, secret, string(early.Key()), "the one before the loss is everybody's")
+	require.Equal(t, secret, string(open1(t, client, Options{}).Key()))
 }
 
 // Books of an earlier life, such as a file of yesterday, are as good as none.
