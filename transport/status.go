@@ -29,6 +29,8 @@ type Status struct {
 	// succeeded. The ledger is up again too once it was read when no call had failed for
 	// a minute, unless it could not write.
 	LedgerUp, LimiterUp bool
+	// LimiterShared: turns are not counted by a [throttle.Bucket] of this process.
+	LimiterShared bool
 	// Degraded: a local limiter stands in for the shared one.
 	Degraded bool
 }
@@ -41,7 +43,9 @@ type ProviderStatus struct {
 	Frozen time.Time
 	// Budgets are the labels of the budgets that pay for the provider's calls.
 	Budgets []string
-	Queue   throttle.QueueStats
+	// BudgetsFor: requests may name further budgets.
+	BudgetsFor bool
+	Queue      throttle.QueueStats
 	// Scopes are the provider itself (Name ""), then its scopes.
 	Scopes []ScopeStatus
 	// Overflow counts asks whose scope had no room of its own.
@@ -64,6 +68,8 @@ func (t *Transport) Status(ctx context.Context) (Status, error) {
 	}
 	set := t.setup.Load()
 	s := Status{Time: time.Now(), LedgerUp: !t.ledgerHealth.down.Load(), LimiterUp: !t.limiterHealth.down.Load()}
+	_, local := t.limiter.(*throttle.Bucket)
+	s.LimiterShared = !local
 	if d, ok := t.limiter.(interface{ Degraded() bool }); ok {
 		s.Degraded = d.Degraded()
 	}
@@ -97,7 +103,7 @@ func (s *setup) budgets() (all []budget.Budget) {
 }
 
 func (t *Transport) providerStatus(p *provider) ProviderStatus {
-	s := ProviderStatus{Name: p.Name, Monitor: p.Monitor}
+	s := ProviderStatus{Name: p.Name, Monitor: p.Monitor, BudgetsFor: p.BudgetsFor != nil}
 	for _, b := range p.budgets {
 		s.Budgets = append(s.Budgets, b.Label)
 	}

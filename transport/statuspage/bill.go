@@ -69,6 +69,7 @@ type billSum struct {
 
 // stopped is what a budget refused in its window, as this process saw it.
 type stopped struct {
+	window string
 	Calls  int           `json:"calls"`
 	Amount budget.Amount `json:"amount"`
 }
@@ -169,8 +170,8 @@ func (m *memory) billBudget(t *budget.Totals, all []budget.Spending, known bool,
 		v.By = append(v.By, row)
 	}
 	m.mu.Lock()
-	if h := m.budgets[t.Budget.Label]; h != nil && h.window.ID == t.Window.ID {
-		v.Stopped = h.stopped
+	if h := m.budgets[t.Budget.Label]; h != nil {
+		v.Stopped = h.stoppedIn(t.Window)
 	}
 	m.mu.Unlock()
 	v.judge()

@@ -125,7 +125,7 @@ func newHour(h *hour, now time.Time) hourView {
 	var waits [len(waitBounds)]int
 	last := h.last(now)
 	total := 0
-	for age, m := range last {
+	for _, m := range last {
 		if m == nil {
 			continue
 		}
@@ -136,9 +136,6 @@ func newHour(h *hour, now time.Time) hourView {
 			if n > 0 {
 				v.Refused[string(reasonNames[i])] += int(n)
 				v.Refusals += int(n)
-				if age >= minutes-recent && isMoney(reasonNames[i]) {
-					v.NoMoney += int(n)
-				}
 			}
 		}
 		for i, n := range m.waits {
@@ -168,13 +165,6 @@ func quantile99(waits [len(waitBounds)]int, total int, last [minutes]*minute) fl
 		}
 	}
 	return 0
-}
-
-// recent is how many minutes make "lately".
-const recent = 5
-
-func isMoney(r transport.Reason) bool {
-	return r == transport.ReasonExhausted || r == transport.ReasonBusy || r == transport.ReasonFloor
 }
 
 func round(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }
@@ -250,6 +240,8 @@ func (v *budgetView) judge(now time.Time) {
 	switch {
 	case v.Frozen:
 		v.Level = levelBad
+	case v.Monitor && t.Used() >= t.Limit: // it refuses nothing
+		v.Level = levelWarn
 	case spent >= t.Limit:
 		v.Level = levelBad
 	case v.Left <= 0:

@@ -49,6 +49,12 @@ func (d *decisionView) refused(e *transport.Event) {
 		d.Say, d.Level = "would refuse: "+string(e.Reason), levelWarn
 	}
 	d.Why = "nothing was sent, nothing was charged"
+	switch {
+	case e.Kind == transport.KindWouldRefuse:
+		d.Why = "only monitored: it went all the same"
+	case e.Attempt > 0:
+		d.Why = "the repeat was not sent; what was sent before may be charged"
+	}
 	if e.Limit > 0 {
 		d.Why = fmt.Sprintf("%s of %s %s used; %s", money(e.Used), money(e.Limit), e.Unit, d.Why)
 	}

@@ -17,7 +17,7 @@ type history struct {
 	step       time.Duration
 	points     []point
 	thresholds []crossing
-	stopped    stopped
+	stopped    []stopped // by window, the oldest first
 }
 
 // point is what was used at the end of the step that begins at at.
@@ -41,7 +41,7 @@ func (h *history) set(at time.Time, t *budget.Totals) {
 // enter begins anew if w is another window. The windows of a rolling period are one.
 func (h *history) enter(b budget.Budget, w budget.Window) {
 	if h.budget.Name == "" || h.window.ID != w.ID && w.Oldest == w.ID {
-		*h = history{step: time.Second}
+		*h = history{step: time.Second, stopped: h.stopped}
 	}
 	h.budget, h.window = b, w
 }
@@ -104,12 +104,33 @@ func (h *history) thin() {
 	h.points = kept
 }
 
+// maxStopped is how many windows are kept: as many as a rolling period has.
+const maxStopped = 25
+
 // refused counts what the budget did not pay for. A frozen one has no limit to blame.
 func (h *history) refused(e transport.Event) {
-	if e.Window == h.window.ID && e.Need > 0 {
-		h.stopped.Calls++
-		h.stopped.Amount = plus(h.stopped.Amount, e.Need)
+	if e.Need <= 0 {
+		return
 	}
+	n := len(h.stopped)
+	if n == 0 || h.stopped[n-1].window != e.Window {
+		h.stopped = append(h.stopped[max(0, n-maxStopped+1):], stopped{window: e.Window})
+	}
+	last := &h.stopped[len(h.stopped)-1]
+	last.Calls++
+	last.Amount = plus(last.Amount, e.Need)
+}
+
+// stoppedIn sums what the budget did not pay for in a window, or in the windows that
+// count with it.
+func (h *history) stoppedIn(w budget.Window) (sum stopped) {
+	for _, s := range h.stopped {
+		if w.Oldest <= s.window && s.window <= w.ID {
+			sum.Calls += s.Calls
+			sum.Amount = plus(sum.Amount, s.Amount)
+		}
+	}
+	return sum
 }
 
 func (h *history) crossed(e transport.Event) {
@@ -122,7 +143,10 @@ func (h *history) crossed(e transport.Event) {
 const minutes = 60
 
 // hour is the last hour of one provider, by minutes.
-type hour struct{ minutes [minutes]minute }
+type hour struct {
+	minutes [minutes]minute
+	lacks   []lack
+}
 
 // minute is what happened in one. Its number tells whether it is one of the last hour.
 type minute struct {
@@ -167,6 +191,8 @@ func (h *hour) observe(e transport.Event) {
 		h.at(e.Time).attempts++
 	case transport.KindThrottled:
 		h.at(e.Time).throttled++
+	case transport.KindRefused:
+		h.ranShort(e)
 	case transport.KindFinished:
 		m := h.at(e.Time)
 		m.calls++

@@ -157,15 +157,16 @@ func (m *memory) store(e transport.Event) {
 	switch {
 	case e.Up:
 		*o = outage{}
-	case o.since.IsZero() && e.ErrorClass != "conflict":
+	case o.since.IsZero() && e.ErrorClass != "conflict" && e.ErrorClass != "learning":
 		*o = outage{e.Time, e.ErrorClass}
 	}
 }
 
 // resolved adds what this process spent to the histories of the budgets that pay for it.
-// The next reading puts them right.
+// The next reading puts them right. What came late may belong to a window that is over, or
+// be in the books already as presumed: that is left to the reading.
 func (m *memory) resolved(e transport.Event) {
-	if e.Evidence == "recovery" {
+	if e.Evidence == "recovery" || e.Late || e.Outcome == "corrected" {
 		return
 	}
 	for _, label := range m.pays[e.Provider] {
@@ -173,11 +174,11 @@ func (m *memory) resolved(e transport.Event) {
 		if h == nil {
 			continue
 		}
-		cost, delta := e.Cost, e.Delta
+		cost := e.Cost
 		switch h.budget.Unit {
 		case e.Unit:
 		case budget.Calls:
-			cost, delta = budget.Unit, 0
+			cost = budget.Unit
 		default:
 			continue
 		}
@@ -186,8 +187,6 @@ func (m *memory) resolved(e transport.Event) {
 			h.add(e.Time, cost, 0)
 		case "presumed":
 			h.add(e.Time, 0, cost)
-		case "corrected":
-			h.add(e.Time, delta, 0)
 		}
 	}
 }
@@ -212,7 +211,7 @@ func (m *memory) read(s transport.Status) {
 	case s.LedgerErr == nil && s.LedgerUp:
 		m.ledger = outage{}
 	case m.ledger.since.IsZero():
-		m.ledger = outage{s.Time, "unavailable"}
+		m.ledger = outage{s.Time, classOf(s.LedgerErr)}
 	}
 	for i := range s.Budgets {
 		t := &s.Budgets[i]

@@ -1,6 +1,9 @@
 package statuspage
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -24,6 +27,8 @@ func (v *budgetView) word() string {
 		return "frozen"
 	case v.Level == levelBad:
 		return "used up"
+	case v.Monitor && v.totals.Used() >= v.Limit:
+		return "over"
 	case v.Level == levelBusy:
 		return "held"
 	case v.Forecast.State == "runs_out":
@@ -80,6 +85,9 @@ func (v *providerView) decide(sc *scene) {
 			v.State, v.Level, v.Say, v.Until = r.state, r.level, say, instant(until)
 		}
 	}
+	if v.State == "exhausted" && v.mild {
+		v.Level = levelWarn
+	}
 	if decided && v.Monitor && v.State != "frozen" {
 		if v.Level == levelBad {
 			v.Level = levelWarn
@@ -97,11 +105,40 @@ func sayFrozen(v *providerView, sc *scene) (string, time.Time) {
 }
 
 func sayLedger(_ *providerView, sc *scene) (string, time.Time) {
-	if sc.s.Ledger.ID == "" || sc.s.LedgerErr == nil && sc.s.LedgerUp || len(sc.p.Budgets) == 0 {
+	if sc.s.Ledger.ID == "" || sc.s.LedgerErr == nil && sc.s.LedgerUp || len(sc.p.Budgets) == 0 && !sc.p.BudgetsFor {
 		return "", time.Time{}
+	}
+	if errors.Is(sc.s.LedgerErr, budget.ErrConflict) {
+		return contradicted + " Calls that it pays for are refused.", time.Time{}
 	}
 	return fmt.Sprintf("The ledger has not answered since %s (%s). Calls that cost money are refused; nothing is sent unpaid.",
 		at(sc.m.ledger.since, sc.s.Time), sc.m.ledger.class), time.Time{}
+}
+
+// contradicted is said of a ledger that answers, but means something else by a name.
+const contradicted = "The configuration contradicts the ledger: it has a budget of one of the names with another unit, period or zone."
+
+// sayAway tells what is known while the ledger is not all right.
+func sayAway(s *transport.Status, m *memory) string {
+	since := at(m.ledger.since, s.Time)
+	switch {
+	case errors.Is(s.LedgerErr, budget.ErrConflict):
+		return contradicted
+	case s.LedgerErr == nil:
+		return fmt.Sprintf("Calls cannot be paid since %s (%s), although totals can be read; they are refused.", since, m.ledger.class)
+	}
+	return "Totals are unknown since " + since + "; calls that cost money are refused."
+}
+
+// classOf is what is wrong with a ledger that was read.
+func classOf(err error) string {
+	switch {
+	case errors.Is(err, budget.ErrConflict):
+		return "conflict"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	}
+	return "unavailable"
 }
 
 func sayLimiter(_ *providerView, sc *scene) (string, time.Time) {
@@ -126,7 +163,7 @@ func sayGate(v *providerView, sc *scene) (string, time.Time) {
 	}
 	g := v.Gates[0]
 	until := time.Time(g.Until)
-	what := fmt.Sprintf(gateCauses[g.Cause]+" (in %s).", at(until, sc.s.Time), span(until.Sub(sc.s.Time)))
+	what := fmt.Sprintf(cmp.Or(gateCauses[g.Cause], "It is closed until %s")+" (in %s).", at(until, sc.s.Time), span(until.Sub(sc.s.Time)))
 	if g.Scope != "" {
 		what = fmt.Sprintf("%s for %s.", strings.TrimSuffix(what, "."), g.Scope)
 		if more := len(v.Gates) + v.GatesMore - 1; more > 0 {
@@ -174,35 +211,27 @@ func (v *providerView) perSecond() string {
 
 func sayExhausted(v *providerView, sc *scene) (string, time.Time) {
 	for _, name := range v.Budgets {
-		if b := sc.budgets[name]; b != nil && b.Level == levelBad && !b.Monitor {
+		switch b := sc.budgets[name]; {
+		case b == nil:
+		case b.Frozen:
+			v.about = name
+			return b.Say, time.Time{}
+		case b.Level == levelBad && !b.Monitor:
+			v.about = name
 			return b.Say, time.Time(b.Window.End)
 		}
 	}
 	return v.sayShort(sc)
 }
 
-// sayShort tells of a budget that is not used up, but has too little left for some calls.
-func (v *providerView) sayShort(sc *scene) (string, time.Time) {
-	var least *budgetView
-	for _, name := range v.Budgets {
-		if b := sc.budgets[name]; b != nil && !b.Monitor && (least == nil || b.Percent > least.Percent) {
-			least = b
-		}
-	}
-	if least == nil || v.Hour.NoMoney == 0 || least.Percent < 50 {
-		return "", time.Time{}
-	}
-	return fmt.Sprintf("Budget %s has %s %s left (%s of %s used). Refused in the last %d minutes because they needed more: %s. The window ends at %s; cheaper calls still go.",
-		least.Name, money(least.Left), least.Unit, money(least.totals.Used()), money(least.Limit), recent, count(v.Hour.NoMoney, "call"), least.Ends), time.Time(least.Window.End)
-}
-
 func sayBusy(v *providerView, sc *scene) (string, time.Time) {
 	for _, name := range v.Budgets {
 		if b := sc.budgets[name]; b != nil && b.Level == levelBusy && !b.Monitor {
+			v.about = cmp.Or(v.about, name)
 			return b.Say, time.Time{}
 		}
 	}
-	return "", time.Time{}
+	return v.sayHeld(sc)
 }
 
 func saySlots(v *providerView, _ *scene) (string, time.Time) {
@@ -243,9 +272,15 @@ func (v *budgetView) say(now time.Time) string {
 	case v.Frozen:
 		who, why := words(v.by, "")
 		return fmt.Sprintf("%s froze budget %s%s. Its calls are refused until someone releases it.", who, v.Name, why)
+	case v.Monitor && t.Used() >= t.Limit:
+		return fmt.Sprintf("Budget %s is over its limit: %s (settled %s, presumed %s). It is only monitored: calls go all the same.", v.Name, amounts, money(t.Settled), money(t.Presumed))
 	case v.Level == levelBad:
 		say := fmt.Sprintf("Budget %s is used up: %s (settled %s, presumed %s). Nothing helps before %s (in %s) but a higher limit.",
 			v.Name, amounts, money(t.Settled), money(t.Presumed), v.Ends, span(t.Window.End.Sub(now)))
+		if t.Window.Oldest != t.Window.ID {
+			say = fmt.Sprintf("Budget %s is used up: %s (settled %s, presumed %s). It counts the last %s: what is older leaves bit by bit, at %s (in %s) at the earliest. Before that only a higher limit helps.",
+				v.Name, amounts, money(t.Settled), money(t.Presumed), rollingOf(t.Budget.Every), v.Ends, span(t.Window.End.Sub(now)))
+		}
 		if t.PresumedHolds > 0 {
 			say += fmt.Sprintf(" %s of unknown outcome count for %s %s; correcting them may free some.", count(t.PresumedHolds, "call"), money(t.Presumed), v.Unit)
 		}
@@ -262,6 +297,15 @@ func (v *budgetView) say(now time.Time) string {
 			v.Name, money(t.Presumed), v.Unit, count(t.PresumedHolds, "call"))
 	}
 	return fmt.Sprintf("Budget %s has used %s.", v.Name, amounts)
+}
+
+// rollingOf is the length of a rolling period.
+func rollingOf(p budget.Period) string {
+	words := strings.TrimPrefix(p.String(), "rolling ")
+	if d, err := time.ParseDuration(words); err == nil {
+		return span(d)
+	}
+	return words
 }
 
 func count(n int, what string) string {

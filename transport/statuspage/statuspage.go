@@ -28,7 +28,8 @@
 // ledger that is a [budget.Historian] or a [budget.Auditor], the use of the present
 // windows in 96 parts and what people did, of all processes. What else is past comes
 // from the events of this process, in bounded memory: the last 200 decisions and 20
-// changes (about 130 KiB), the last hour of each provider by minutes (about 9 KiB each),
+// changes (about 130 KiB), the last hour of each provider by minutes (about 9 KiB each, and 5
+// more where budgets refuse calls),
 // and the present window of each budget in at most 192 steps (about 10 KiB each), which
 // are shown where they are finer. The steps begin at one second and grow with the time
 // that is watched. Between two readings of the page the history of a budget grows by what

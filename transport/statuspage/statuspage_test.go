@@ -70,8 +70,13 @@ func hostOf(name string) string {
 
 func newWorld(t testing.TB, ledger budget.Ledger, providers ...transport.Provider) *world {
 	t.Helper()
+	return newWorldOn(t, byHeader, ledger, providers...)
+}
+
+func newWorldOn(t testing.TB, base http.RoundTripper, ledger budget.Ledger, providers ...transport.Provider) *world {
+	t.Helper()
 	w := &world{page: statuspage.New(statuspage.Options{Timeout: 100 * time.Millisecond}), ledger: ledger}
-	rt, err := transport.New(transport.Config{Base: byHeader, Ledger: ledger, Providers: providers, OnEvent: w.page.Observe})
+	rt, err := transport.New(transport.Config{Base: base, Ledger: ledger, Providers: providers, OnEvent: w.page.Observe})
 	require.NoError(t, err)
 	w.Transport = rt
 	w.page.Watch(rt)

@@ -119,7 +119,6 @@ type hourView struct {
 	WaitP99S  float64        `json:"wait_p99_s"`
 	Minutes   []minuteView   `json:"minutes"`
 	Refusals  int            `json:"-"`
-	NoMoney   int            `json:"-"` // refused by a budget in the last minutes
 	Spark     *sparkline     `json:"-"`
 }
 
@@ -141,6 +140,9 @@ type providerView struct {
 	Frozen     instant         `json:"frozen"`
 	Degraded   bool            `json:"degraded"`
 	Hour       hourView        `json:"hour"`
+
+	about string // the budget that Say is about, if there is one
+	mild  bool   // Say concerns some calls alone
 }
 
 type windowView struct {
@@ -311,12 +313,15 @@ func (v *view) stores(s *transport.Status, m *memory) {
 		}
 		if !l.Up {
 			l.Since, l.Error = instant(m.ledger.since), m.ledger.class
-			l.Say = "Totals are unknown since " + at(m.ledger.since, s.Time) + "; calls that cost money are refused."
+			l.Say = sayAway(s, m)
 		}
 		v.Stores = append(v.Stores, l)
 		v.Ledger = l
 	}
 	l := storeView{Store: "limiter", Kind: "local", Mode: "exact", Up: s.LimiterUp, Since: instant(m.began), Say: "Turns are counted in this process."}
+	if s.LimiterShared {
+		l.Kind, l.Say = "shared", "Turns are counted for all processes that share it; slots and queues are those of this one."
+	}
 	if s.Degraded {
 		l.Mode, l.Say = "degraded", "The shared limiter does not answer: this process uses its own share."
 	}
@@ -367,9 +372,7 @@ func (v *view) findings() {
 	shown := map[string]bool{}
 	for _, p := range v.Providers {
 		if p.State == "exhausted" || p.State == "busy" {
-			for _, b := range p.Budgets {
-				shown[b] = true
-			}
+			shown[p.about] = true
 		}
 	}
 	for _, b := range v.Budgets {
