@@ -132,6 +132,11 @@ func (c *call) settings() *refusal {
 	if refused := c.setTenant(); refused != nil {
 		return refused
 	}
+	for _, name := range []string{"Outlay-Priority", "Outlay-Max-Wait"} {
+		if len(c.in.Header[name]) > 1 {
+			return badHeader(name + " stands there more than once")
+		}
+	}
 	if v := c.in.Header.Get("Outlay-Priority"); v != "" {
 		if refused := c.mayNotSet("priority", "Outlay-Priority"); refused != nil {
 			return refused

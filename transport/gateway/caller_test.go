@@ -242,6 +242,8 @@ func TestMaySet(t *testing.T) {
 		{shopToken, []string{"Outlay-Max-Wait", "1s"}, 200, "free", throttle.Bulk},
 		{shopToken, []string{"Outlay-Max-Wait", "soon"}, 400, "", priority},
 		{shopToken, []string{"X-Customer", "a", "X-Customer", "b"}, 400, "", priority},
+		{shopToken, []string{"Outlay-Priority", "critical", "Outlay-Priority", "bulk"}, 400, "", priority},
+		{shopToken, []string{"Outlay-Max-Wait", "1s", "Outlay-Max-Wait", "2s"}, 400, "", priority},
 		{workerToken, nil, 200, "batch", throttle.Normal},
 		{workerToken, []string{"X-Customer", "batch"}, 200, "batch", throttle.Normal},
 		{workerToken, []string{"X-Customer", "acme"}, 403, "", priority},

@@ -68,6 +68,21 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	require.Len(t, v.requests(), 1)
 }
 
+// TestKeysDoNotComeBack in the URLs of an answer, by which a program would call around us.
+func TestKeysDoNotComeBack(t *testing.T) {
+	v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "https://vendor.example"+r.URL.RequestURI()+"&a=1#x")
+		w.Header()["Link"] = []string{"<https://vendor.example/1?key=" + realKey + `>; rel="first"`, `<https://vendor.example/2?b=1>; rel="next"`}
+		w.WriteHeader(http.StatusFound)
+	})
+	r := start(t, config(keyed(t, v.URL, gateway.Slot{In: gateway.InQuery, Name: "key"})), gateway.Listener{})
+	r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	got := r.do(http.MethodGet, "/api/x?c=1", "")
+	require.Contains(t, v.requests()[0].uri, "key=sk-real%2Fkey%2B1")
+	require.Equal(t, "https://vendor.example/x?c=1&key=hidden-by-outlay&a=1#x", got.header.Get("Location"))
+	require.Equal(t, []string{`<https://vendor.example/1?key=hidden-by-outlay>; rel="first"`, `<https://vendor.example/2?b=1>; rel="next"`}, got.header["Link"])
+}
+
 // TestConfigurationErrors name the field.
 func TestConfigurationErrors(t *testing.T) {
 	good := func() gateway.Config {

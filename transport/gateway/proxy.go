@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -36,6 +38,7 @@ func (c *call) announce(resp *http.Response) {
 	h := resp.Header
 	s := c.seen()
 	h.Del("Alt-Svc") // it leads around us
+	c.hideKey(h)
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
 		h.Add("Proxy-Status", "outlay; received-status="+strconv.Itoa(resp.StatusCode))
 	}
@@ -53,6 +56,25 @@ func (c *call) announce(resp *http.Response) {
 	h.Set("Outlay-Call", s.id.String())
 	h.Set("Outlay-Attempts", strconv.Itoa(s.attempts))
 	h.Set("Outlay-Waited-Ms", strconv.FormatInt(s.waited.Milliseconds(), 10))
+}
+
+// hideKey takes our key out of URLs in the header of an answer: vendors repeat that of a call
+// in Location and Link. Who follows one with the key would call the vendor around us.
+func (c *call) hideKey(h http.Header) {
+	cred := &c.up.Credential
+	if cred.Slot.In != InQuery {
+		return
+	}
+	secret := cred.Secret()
+	for _, key := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
+		for _, values := range h {
+			for i, v := range values {
+				if key != "" && strings.Contains(v, key) {
+					values[i] = strings.ReplaceAll(v, key, "hidden-by-outlay")
+				}
+			}
+		}
+	}
 }
 
 // errorHandler answers a call that the Transport refused, or that failed.
