@@ -68,6 +68,9 @@ func (l *loading) checkNames() {
 			l.errorf(at, "callers %s and %s have the same token: nobody could tell them apart", other, c.Name)
 		}
 		tokens[c.TokenSHA256] = c.Name
+		if c.TokenSHA256 == l.file.Admin.TokenSHA256 && c.TokenSHA256 != [32]byte{} {
+			l.errorf(at, "caller %s has the token of admin: whoever calls could change limits", c.Name)
+		}
 		for _, name := range c.Providers {
 			if l.provided(name) == nil {
 				l.errorf(l.file.places["callers."+brief(c.Name)+".providers"], "caller %s names the provider %s, which is not there%s", c.Name, show(name), maybe(suggestion(name, l.names(), nil)))
@@ -105,7 +108,7 @@ func (l *loading) checkListeners() {
 			l.errorf(at, "%s can be reached from other machines and providers %s add our keys, but auth is none: anyone on the network could spend. Set auth: token, or listen on 127.0.0.1", x.Address, strings.Join(keys, ", "))
 		case x.Token && !l.namesCallers():
 			l.errorf(at, "%s asks callers for a token, and no caller has one: write callers: {NAME: {token: env:NAME}}", x.Address)
-		case !local && len(l.file.Config.Hosts) == 0 && strings.Contains(x.Address, "0.0.0.0"):
+		case !local && len(l.file.Config.Hosts) == 0 && isEveryAddress(x.Address):
 			l.warnf(at, "%s is every address of this machine, but a call must name one of its addresses: write hosts: [NAME] if programs use a name, such as that of a container", x.Address)
 		}
 		addresses = append(addresses, x.Address)

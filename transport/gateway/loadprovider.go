@@ -198,6 +198,8 @@ func (l *loading) upstream(n *node) *url.URL {
 			hint = "write https://" + n.text
 		}
 		l.errorf(n.place, "upstream %s is no address: %s", show(n.text), hint)
+	case !isPort(u.Port()):
+		l.errorf(n.place, "upstream %s: the port must be a number from 1 to 65535", show(n.text))
 	case u.User != nil:
 		l.errorf(n.place, "upstream holds a user or a password: write credential: {basic: {user: ..., password: env:NAME}}")
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
@@ -230,14 +232,12 @@ func (l *loading) credential(p *loadedProvider) {
 	}
 	if n := s.get("bearer"); n != nil {
 		one(Slot{In: InBearer}, n)
+		if strings.Contains(p.Credential.Secret(), " ") {
+			l.errorf(n.place, "%s.bearer: the secret holds a blank: it must be the key alone, without Bearer", path)
+		}
 	}
 	if basic := s.sub("basic"); !basic.empty {
-		user := basic.get("user")
-		if user != nil && user.form == scalar && (strings.HasPrefix(user.text, "env:") || strings.HasPrefix(user.text, "file:")) {
-			p.Credential.User = l.secret(user, path).value
-		} else if user != nil && l.isScalar(user, path+".basic.user") {
-			p.Credential.User = user.text
-		}
+		p.Credential.User = l.user(basic.get("user"), path)
 		one(Slot{In: InBasic}, basic.get("password"))
 		if !basic.has("password") {
 			l.errorf(basic.at, "%s.basic needs a password: write basic: {user: NAME, password: env:NAME}", path)
@@ -267,6 +267,21 @@ func (l *loading) credential(p *loadedProvider) {
 		l.errorf(s.at, "%s is empty: write bearer, basic, header or query", path)
 	}
 	s.done()
+}
+
+// user reads the user name of a Basic credential, which may be a secret.
+func (l *loading) user(n *node, path string) string {
+	if n == nil || !l.isScalar(n, path+".basic.user") {
+		return ""
+	}
+	name := n.text
+	if kind, _, _ := strings.Cut(name, ":"); kind == "env" || kind == "file" || kind == "plain" {
+		name = l.secret(n, path).value
+	}
+	if strings.ContainsFunc(name, func(c rune) bool { return c == ':' || !unicode.IsPrint(c) }) {
+		l.errorf(n.place, "%s.basic.user: the name of a user holds neither a colon nor characters that cannot be seen", path)
+	}
+	return name
 }
 
 // isToken reports whether s can name a header (RFC 9110, section 5.6.2).

@@ -75,6 +75,9 @@ func (l *loading) listen() {
 		l.errorf(n.place, "listen must be a list: write - address: 127.0.0.1:8787")
 		return
 	}
+	if len(n.items) == 0 {
+		l.errorf(n.place, "listen is empty, so that nobody could call: leave it out for 127.0.0.1:8787")
+	}
 	for _, item := range n.items {
 		s := l.section(item, "listen", item.place)
 		l.file.Listen = append(l.file.Listen, l.listener(s))
@@ -135,6 +138,19 @@ func (l *loading) address(s *section, key, fallback string) string {
 		return n.text
 	}
 	return fallback
+}
+
+// isPort reports whether s is a port that can be dialled, or none.
+func isPort(s string) bool {
+	n, err := strconv.Atoi(s)
+	return s == "" || err == nil && n >= 1 && n <= 65535
+}
+
+// isEveryAddress reports whether an address is that of every interface.
+func isEveryAddress(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsUnspecified()
 }
 
 func isIP(s string) bool { _, err := netip.ParseAddr(s); return err == nil }
@@ -280,8 +296,10 @@ func (l *loading) redisURL(n *node) Secret {
 	}
 	u, err := url.Parse(value.value)
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss":
+	case err != nil || u.Hostname() == "" || u.Scheme != "redis" && u.Scheme != "rediss" || !isPort(u.Port()) || strings.ContainsAny(u.Host, ", "):
 		l.errorf(n.place, "redis.url is no address: write redis://host:6379, or rediss:// for TLS, or env:NAME")
+	case strings.Trim(u.Path, "/") != "" && !isDigits(strings.Trim(u.Path, "/")), u.RawQuery != "", u.Fragment != "":
+		l.errorf(n.place, "redis.url: nothing but the number of a database may follow the host: write redis://host:6379/1")
 	case value.value == n.text && u.User != nil:
 		l.errorf(n.place, "redis.url holds a password: write redis.password: env:NAME, or url: env:NAME")
 	}
@@ -330,6 +348,9 @@ func (l *loading) callers() {
 			l.errorf(s.keyAt("token_sha256"), "caller %s has both token and token_sha256: write one", show(name.text))
 		}
 		c.Providers = fields(s, "providers", parseText)
+		if n := s.node.find("providers"); n != nil && n.form == list && len(n.items) == 0 {
+			l.errorf(n.place, "%s.providers is empty, which would allow all: leave it out for that, or name some", path)
+		}
 		c.Tenant, _ = field(s, "tenant", parseText)
 		priority, _ := field(s, "priority", oneOf("normal", "critical", "bulk"))
 		c.Priority = map[string]throttle.Priority{"critical": throttle.Critical, "bulk": throttle.Bulk}[priority]

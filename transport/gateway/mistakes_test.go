@@ -50,6 +50,15 @@ func TestMistakes(t *testing.T) {
 		{"every: day", "every: day, keep: {critical: 100%}", `outlay.yaml:11:64: budget day: with everything kept for critical calls no other call is ever paid for: write less than 100%`},
 		{"body: {buffer: 1MiB}", "scopes: [{by: caller, max: 1}, {by: caller, max: 2}]", `outlay.yaml:10:41: scope "caller" is there twice: write all its rates in one`},
 		{"body: {buffer: 1MiB}", `routes: ["GET /x", "GET /x"]`, `outlay.yaml:10:24: route "GET /x" is there already, or overlaps another one so that neither is the narrower: remove one`},
+		{"[{address: 127.0.0.1:8787}]", "[]", `outlay.yaml:2:9: listen is empty, so that nobody could call: leave it out for 127.0.0.1:8787`},
+		{"[{address: 127.0.0.1:8787}]", `[{address: "[::]:8787", insecure_plaintext: true}]`, `outlay.yaml:2:20: [::]:8787 is every address of this machine, but a call must name one of its addresses: write hosts: [NAME] if programs use a name, such as that of a container (warning)`},
+		{"[{address: 127.0.0.1:8787}]", "[{address: 10.0.0.0:8787, insecure_plaintext: true}]", ""},
+		{"token: env:OUTLAY_SHOP", "token: env:OUTLAY_SHOP, providers: []", `outlay.yaml:5:53: callers.shop.providers is empty, which would allow all: leave it out for that, or name some`},
+		{"{address: 127.0.0.1:8786}", "{address: 127.0.0.1:8786, token: env:OUTLAY_SHOP}", `outlay.yaml:5:11: caller shop has the token of admin: whoever calls could change limits`},
+		{"api.example.com", "api.example.com:99999", `outlay.yaml:8:15: upstream "https://api.example.com:99999": the port must be a number from 1 to 65535`},
+		{"kind: sqlite, path: spend.db}", "kind: redis}\nlimiter: {kind: redis}\nredis: {url: \"redis://a:1,b:2\"}", `outlay.yaml:6:14: redis.url is no address: write redis://host:6379, or rediss:// for TLS, or env:NAME`},
+		{"kind: sqlite, path: spend.db}", "kind: redis}\nlimiter: {kind: redis}\nredis: {url: \"redis://a:1/main\"}", `outlay.yaml:6:14: redis.url: nothing but the number of a database may follow the host: write redis://host:6379/1`},
+		{"kind: sqlite, path: spend.db}", "kind: redis}\nlimiter: {kind: redis}\nredis: {url: \"redis://a/1\"}", ""},
 		{"body: {buffer: 1MiB}", "routes: []", `outlay.yaml:10:13: routes is empty, which would allow all paths: leave it out for that, or write patterns such as "POST /v1/messages"; frozen: true refuses everything`},
 	} {
 		f, problems := told(t, replaceOnce(t, plain, c.old, c.new))
@@ -59,6 +68,38 @@ func TestMistakes(t *testing.T) {
 		}
 		assert.Equal(t, []string{c.want}, problems, c.new)
 		assert.Equal(t, strings.HasSuffix(c.want, "(warning)"), f != nil)
+	}
+}
+
+// Keys that a vendor would refuse are told before the first call.
+func TestSecretsAsTheyAreSaved(t *testing.T) {
+	for _, c := range []struct{ credential, saved, want string }{
+		{"{bearer: env:KEY}", "\ufeffsk-1", `outlay.yaml:10:26: api.credential: the secret has characters that cannot be seen, such as a byte order mark: save it as plain text`},
+		{"{bearer: env:KEY}", "sk\u200b1", `outlay.yaml:10:26: api.credential: the secret has characters that cannot be seen, such as a byte order mark: save it as plain text`},
+		{"{bearer: env:KEY}", `"sk-1"`, `outlay.yaml:10:26: api.credential: the secret stands in quotes, which are sent as a part of it (warning)`},
+		{"{bearer: env:KEY}", "Bearer sk-1", `outlay.yaml:10:26: api.credential.bearer: the secret holds a blank: it must be the key alone, without Bearer`},
+		{"{header: {name: Authorization, value: env:KEY}}", "Bearer sk-1", ""},
+		{"{basic: {user: env:KEY, password: env:KEY}}", "sk-1", ""},
+		{"{basic: {user: \"AC1:x\", password: env:KEY}}", "sk-1", `outlay.yaml:10:32: api.credential.basic.user: the name of a user holds neither a colon nor characters that cannot be seen`},
+		{"{basic: {user: \"AC1\\n\", password: env:KEY}}", "sk-1", `outlay.yaml:10:32: api.credential.basic.user: the name of a user holds neither a colon nor characters that cannot be seen`},
+		{"{basic: {user: \"plain:AC1\", password: env:KEY}}", "sk-1", `outlay.yaml:10:32: api.credential: the secret stands in this file itself: write env:NAME or file:/path (warning)`},
+	} {
+		path := written(t, replaceOnce(t, plain, "body: {buffer: 1MiB}", "credential: "+c.credential))
+		f, problems := Load(path, LoadOptions{LookupEnv: func(name string) (string, bool) {
+			if name == "KEY" {
+				return c.saved, true
+			}
+			return environment(name)
+		}})
+		if c.want == "" {
+			assert.Empty(t, problems, c.credential)
+			continue
+		}
+		require.Len(t, problems, 1, c.credential)
+		assert.Equal(t, filepath.Dir(path)+"/"+c.want, problems[0].String())
+		if f != nil && strings.Contains(c.credential, "plain") {
+			assert.Equal(t, "AC1", f.Config.Providers[0].Credential.User)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // Secret is a key or a password of a configuration. It prints as "(secret)", whatever the
@@ -59,6 +60,10 @@ func (r *reader) secret(n *node, path string) Secret {
 		what = "the secret begins or ends with a blank: remove it"
 	case strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f }):
 		what = "the secret has several lines, or control characters: it must be one line"
+	case strings.ContainsFunc(value, func(c rune) bool { return !unicode.IsPrint(c) }):
+		what = "the secret has characters that cannot be seen, such as a byte order mark: save it as plain text"
+	case len(value) > 1 && strings.ContainsRune("\"'", rune(value[0])) && value[0] == value[len(value)-1]:
+		r.warnf(n.place, "%s: the secret stands in quotes, which are sent as a part of it", path)
 	}
 	if what != "" {
 		r.errorf(n.place, "%s: %s", path, what)
