@@ -38,6 +38,9 @@ func (c *call) announce(resp *http.Response) {
 	h := resp.Header
 	s := c.seen()
 	h.Del("Alt-Svc") // it leads around us
+	if len(h["Content-Type"]) == 0 {
+		c.w.Header()["Content-Type"] = nil // net/http would guess one
+	}
 	c.hideKey(h)
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
 		h.Add("Proxy-Status", "outlay; received-status="+strconv.Itoa(resp.StatusCode))

@@ -389,6 +389,7 @@ func TestHeadersPassInOrder(t *testing.T) {
 		h.Set("Connection", "X-Hop")
 		h.Set("X-Hop", "1")
 		h.Set("Outlay-Provider", "somebody")
+		h["Content-Type"] = nil
 		h.Set("Content-Length", "5")
 		if r.Method != http.MethodHead {
 			_, _ = io.WriteString(w, "hello")
@@ -401,6 +402,7 @@ func TestHeadersPassInOrder(t *testing.T) {
 		require.Equal(t, []string{"1", "2", "3"}, got.header["X-Many"])
 		require.Empty(t, got.header["Alt-Svc"])
 		require.Empty(t, got.header["X-Hop"])
+		require.NotContains(t, got.header, "Content-Type", "nobody guesses one")
 		require.Equal(t, "api", got.header.Get("Outlay-Provider"))
 		require.Equal(t, "5", got.header.Get("Content-Length"))
 	}
