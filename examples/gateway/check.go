@@ -137,6 +137,8 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 	if err != nil {
 		return misused, err
 	}
+	r.Host = or(h.Get("Host"), r.Host)
+	h.Del("Host")
 	maps.Copy(r.Header, h.Header)
 	if r.Header.Get("Content-Type") == "" && *body != "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

@@ -263,4 +263,7 @@ func TestExplainOfCalls(t *testing.T) {
 	assert.Zero(t, code, out)
 	assert.Contains(t, out, "hold        1 call; it has no price, and no budget of money asks for one\n")
 	assert.NotContains(t, out, "assumed")
+	out, code = run1(t, "explain", "-config", config, "-H", "Host: gateway.internal", "GET /api/x")
+	assert.Equal(t, wouldRefuse, code)
+	assert.Contains(t, out, "refused     421: this gateway is not known under that host name")
 }
