@@ -180,9 +180,17 @@ func (x *pricing) segments(amount money, rows []row, fallback row) {
 	if !fallback.refused {
 		sms.Segment = fallback.amount
 	}
+	seen := map[string]bool{}
 	for _, r := range rows {
-		if digits := strings.TrimPrefix(r.key, "+"); !isDigits(digits) || len(digits) > 15 {
+		switch digits := strings.TrimPrefix(r.key, "+"); {
+		case !isDigits(digits) || len(digits) > 15:
 			x.r.errorf(r.at, "price key %s is no beginning of a number: write \"+49\", or default", show(r.key))
+		case digits[0] == '0':
+			x.r.errorf(r.at, "price key %s begins with a zero, and no number with its country does: write \"+49\" for 0049", show(r.key))
+		case seen[digits]:
+			x.r.errorf(r.at, "price key %s is there twice, with + and without", show(r.key))
+		default:
+			seen[digits] = true
 		}
 		if r.refused || r.element {
 			x.r.errorf(r.at, "price of %s must be an amount: only the default may be refuse", show(r.key))
@@ -222,6 +230,11 @@ func (x *pricing) tokens() (t price.Tokens) {
 		m.Context = int64(context)
 		if m.Input == 0 && m.Output == 0 && !x.r.failed() {
 			x.r.errorf(s.at, "model %s has no price: write input: 0.15 USD per 1M and output: 0.60 USD per 1M", show(name.text))
+		}
+		for _, key := range []string{"input", "output"} {
+			if !s.has(key) {
+				x.r.warnf(s.at, "model %s has no price of its %s, which costs nothing then: write %s: 0 USD per 1M if that is so", show(name.text), key, key)
+			}
 		}
 		s.done()
 		t.Models[name.text] = m
@@ -312,6 +325,9 @@ func addPattern(mux *http.ServeMux, pattern string) error {
 	}
 	if two && !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions}, method) {
 		return errors.New("its method is not known: write GET, POST, PUT, PATCH or DELETE before the path")
+	}
+	if strings.ContainsAny(path, "?# ") {
+		return errors.New("a route is a path, without query, fragment and blanks: no call would have it")
 	}
 	if register(mux, pattern) != nil {
 		return errors.New("it is malformed, or overlaps another one")

@@ -132,8 +132,9 @@ func (l *loading) wayIn(p *loadedProvider) {
 	if p.Path == "" {
 		p.Path, p.path = p.Name, p.named
 	}
+	p.AllowPrivate, _ = field(p.section, "allow_private", parseBool)
 	if n, ok := p.scalar("upstream"); ok {
-		p.Upstream = l.upstream(n)
+		p.Upstream = l.upstream(n, p.AllowPrivate)
 	} else if p.preset != nil && p.preset.upstream != "" {
 		p.Upstream, _ = url.Parse(p.preset.upstream) // ours
 	} else if !p.has("upstream") && (p.preset != nil || !p.has("preset")) {
@@ -151,7 +152,6 @@ func (l *loading) wayIn(p *loadedProvider) {
 	} else {
 		p.get("routes")
 	}
-	p.AllowPrivate, _ = field(p.section, "allow_private", parseBool)
 	if p.Upstream != nil && !p.AllowPrivate {
 		if ip, err := netip.ParseAddr(p.Upstream.Hostname()); err == nil && !isPublic(ip) || p.Upstream.Hostname() == "localhost" {
 			l.errorf(p.whereIs("upstream"), "upstream %s is no public address: write allow_private: true beside it if that is meant", p.Upstream.Hostname())
@@ -188,8 +188,8 @@ func quoteHint(hint string) string {
 	return "did you mean \"" + hint + "\"?"
 }
 
-// upstream reads the address of a vendor.
-func (l *loading) upstream(n *node) *url.URL {
+// upstream reads the address of a vendor; private says that it may be one nearby.
+func (l *loading) upstream(n *node, private bool) *url.URL {
 	u, err := url.Parse(n.text)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
@@ -208,6 +208,9 @@ func (l *loading) upstream(n *node) *url.URL {
 		l.errorf(n.place, "upstream has a path that ends with a slash or holds escapes: write it plainly, such as https://api.example.com/v2")
 	default:
 		u.Path = strings.TrimSuffix(u.Path, "/")
+		if u.Scheme == "http" && !private {
+			l.warnf(n.place, "upstream %s is not encrypted, so that keys and texts travel in clear: write https", show(n.text))
+		}
 		return u
 	}
 	return nil

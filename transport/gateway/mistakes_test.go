@@ -59,6 +59,14 @@ func TestMistakes(t *testing.T) {
 		{"kind: sqlite, path: spend.db}", "kind: redis}\nlimiter: {kind: redis}\nredis: {url: \"redis://a:1,b:2\"}", `outlay.yaml:6:14: redis.url is no address: write redis://host:6379, or rediss:// for TLS, or env:NAME`},
 		{"kind: sqlite, path: spend.db}", "kind: redis}\nlimiter: {kind: redis}\nredis: {url: \"redis://a:1/main\"}", `outlay.yaml:6:14: redis.url: nothing but the number of a database may follow the host: write redis://host:6379/1`},
 		{"kind: sqlite, path: spend.db}", "kind: redis}\nlimiter: {kind: redis}\nredis: {url: \"redis://a/1\"}", ""},
+		{"price: 0.01 USD", `price: {per: sms_segment, table: {"0049": 0.5 USD, default: 0.01 USD}}`, `outlay.yaml:9:39: price key "0049" begins with a zero, and no number with its country does: write "+49" for 0049`},
+		{"price: 0.01 USD", `price: {per: sms_segment, table: {"+049": 0.5 USD, default: 0.01 USD}}`, `outlay.yaml:9:39: price key "+049" begins with a zero, and no number with its country does: write "+49" for 0049`},
+		{"price: 0.01 USD", `price: {per: sms_segment, table: {"+1": 0.5 USD, "1": 0.01 USD}}`, `outlay.yaml:9:54: price key "1" is there twice, with + and without`},
+		{"price: 0.01 USD", `price: {per: call, table: {"GET /x?a=1": 0.5 USD, default: 0.01 USD}}`, `outlay.yaml:9:32: price key "GET /x?a=1": a route is a path, without query, fragment and blanks: no call would have it`},
+		{"price: 0.01 USD", "price: {per: token, unpriced: refuse, models: {a: {input: 1 USD per 1M}}}", `outlay.yaml:9:55: model "a" has no price of its output, which costs nothing then: write output: 0 USD per 1M if that is so (warning)`},
+		{"price: 0.01 USD", "price: {per: token, unpriced: refuse, models: {a: {input: 1 USD per 1M, output: 0 USD per 1M}}}", ""},
+		{"https://api.example.com", "http://api.example.com", `outlay.yaml:8:15: upstream "http://api.example.com" is not encrypted, so that keys and texts travel in clear: write https (warning)`},
+		{"body: {buffer: 1MiB}", "rates: [10/s burst 5 burst 6]", `outlay.yaml:10:13: rate "10/s burst 5 burst 6" has two bursts: write one`},
 		{"body: {buffer: 1MiB}", "routes: []", `outlay.yaml:10:13: routes is empty, which would allow all paths: leave it out for that, or write patterns such as "POST /v1/messages"; frozen: true refuses everything`},
 	} {
 		f, problems := told(t, replaceOnce(t, plain, c.old, c.new))

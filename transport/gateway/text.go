@@ -197,6 +197,9 @@ func burst(r *throttle.Rate, words []string) error {
 			if err != nil || n < 1 || n > math.MaxInt32 {
 				return errors.New("has a burst that lets nothing start: write burst 1 or more")
 			}
+			if r.Burst > 0 {
+				return errors.New("has two bursts: write one")
+			}
 			r.Burst, words = n, words[2:]
 		default:
 			return fmt.Errorf("goes on with %s: after the rate only \"burst 20\" and \"strict\" may follow", show(words[0]))
