@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"mime"
 	"net"
 	"net/http"
@@ -64,7 +65,8 @@ type AdminOptions struct {
 //	GET  audit                       after, limit     what people did and tried, the oldest first; without
 //	                                                  after the newest; after=0 from the beginning
 //
-// A body is a form or a JSON object of strings; a reason has 8 to 500 characters. The
+// A body is a form or a JSON object of strings, of the fields above and no others; a
+// reason has 8 to 500 characters. The
 // answer to a change is JSON with what was left before and after; errors are
 // application/problem+json. Requests from other sites are refused
 // ([http.CrossOriginProtection]). Who and why go into the ledger's entries with the
@@ -84,9 +86,9 @@ func Admin(t *transport.Transport, o AdminOptions) (http.Handler, error) {
 	mux.Handle("POST /providers/{name}/gate/open", a.change(ActionOpenGate, a.openGate))
 	mux.Handle("POST /budgets/{name}/freeze", a.change(ActionFreeze, a.freezeBudget))
 	mux.Handle("POST /budgets/{name}/release", a.change(ActionRelease, a.releaseBudget))
-	mux.Handle("POST /budgets/{name}/limit", a.change(ActionLimit, a.limit))
+	mux.Handle("POST /budgets/{name}/limit", a.change(ActionLimit, a.limit, "amount", "force"))
 	mux.Handle("GET /holds", a.guard(ActionHolds, a.holds))
-	mux.Handle("POST /holds/{id}/correct", a.change(ActionCorrect, a.correct))
+	mux.Handle("POST /holds/{id}/correct", a.change(ActionCorrect, a.correct, "amount"))
 	mux.Handle("GET /audit", a.guard(ActionAudit, a.audit))
 	sameSite := new(http.CrossOriginProtection)
 	sameSite.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -198,11 +200,17 @@ type order struct {
 }
 
 // change reads the reason before anything is done.
-func (a *admin) change(action Action, do func(*http.Request, order) (any, error)) http.Handler {
+// Fields that it does not know are refused: whoever sends one means something by it.
+func (a *admin) change(action Action, do func(*http.Request, order) (any, error), more ...string) http.Handler {
 	return a.guard(action, func(r *http.Request, actor string) (any, error) {
 		fields, err := fieldsOf(r)
 		if err != nil {
 			return nil, err
+		}
+		for name := range fields {
+			if name != "reason" && !slices.Contains(more, name) {
+				return nil, fail(http.StatusUnprocessableEntity, fmt.Sprintf("the field %q is not known here; nothing was changed", clip(name)))
+			}
 		}
 		reason := strings.TrimSpace(fields["reason"])
 		if n := utf8.RuneCountInString(reason); n < 8 || n > 500 {
@@ -295,7 +303,7 @@ func failed(err error) error {
 	case errors.Is(err, budget.ErrConflict):
 		return fail(http.StatusConflict, "the ledger holds something else; nothing was changed")
 	case errors.Is(err, budget.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fail(http.StatusServiceUnavailable, "the ledger did not answer; nothing was changed")
+		return fail(http.StatusServiceUnavailable, "the ledger did not answer: if this was a change, the page or the audit log tells whether it was done, and to do it again does no harm")
 	}
 	return fail(http.StatusConflict, "the ledger refused it and nothing was changed")
 }

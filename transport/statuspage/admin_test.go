@@ -1,6 +1,7 @@
 package statuspage_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -86,6 +87,8 @@ func TestRefusedAdminRequests(t *testing.T) {
 		{"an entry that does not exist", ask(http.MethodGet, "/audit?after=x", "Authorization", "Bearer maria"), 422, "after must be"},
 		{"too many entries", ask(http.MethodGet, "/audit?limit=1001", "Authorization", "Bearer maria"), 422, "1 to 1000"},
 		{"a negative amount", post("/holds/1-1/correct", form, good+"&amount=-1"), 422, "decimal"},
+		{"a field that would be left out", post("/budgets/maps-day/limit", form, good+"&amount=12&until=window_end"), 422, "until"},
+		{"a cost with the field of another action", post("/holds/1-1/correct", "application/json", `{"reason":"duplicate charges","amount":"1","force":"true"}`), 422, "force"},
 		{"an unknown hold", post("/holds/1-1/correct", form, good+"&amount=1"), 404, "does not know"},
 		{"no hold id", post("/holds/x/correct", form, good+"&amount=1"), 404, "as the list"},
 		{"too many holds", ask(http.MethodGet, "/holds?limit=5000", "Authorization", "Bearer otto"), 422, "1 to 1000"},
@@ -184,6 +187,24 @@ func TestLimitGateAndCorrection(t *testing.T) {
 	require.Equal(t, "gate", w.json(t, "/").Providers[0].State)
 	w.do(t, h, here(post("/providers/maps/gate/open", form, "reason=misread+Retry-After")))
 	require.Equal(t, "ok", w.json(t, "/").Providers[0].State)
+}
+
+// lossy is a ledger whose answer to a freeze is lost.
+type lossy struct{ budget.Memory }
+
+func (l *lossy) Freeze(ctx context.Context, x budget.Target, by budget.By) error {
+	_ = l.Memory.Freeze(ctx, x, by)
+	return budget.ErrUnavailable
+}
+
+// Nobody is told that nothing was changed when nobody knows.
+func TestAnAdminActionWhoseAnswerIsLost(t *testing.T) {
+	w := newWorld(t, new(lossy), provider("maps", "10"))
+	rec := answerTo(admin(t, w), post("/providers/maps/freeze", form, "reason=duplicate+charges"))
+	require.Equal(t, http.StatusServiceUnavailable, rec.Code)
+	require.Contains(t, rec.Body.String(), "tells whether it was done")
+	require.NotContains(t, rec.Body.String(), "nothing was changed")
+	require.Equal(t, "frozen", w.json(t, "/").Providers[0].State)
 }
 
 // Actions on a ledger that does not answer fail, and say so.

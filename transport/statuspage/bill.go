@@ -121,6 +121,10 @@ func (p *Page) bill(ctx context.Context, q query) (*billView, error) {
 			b.Budgets = append(b.Budgets, p.mem.billBudget(&s.Budgets[i], spending, err == nil, q.Provider, s.Time))
 		}
 	}
+	if q.Provider != "" && len(past) > 0 { // what is not of the one asked for would be added to it
+		b.Notes = append(b.Notes, "Past windows are known of all providers together only: show all to see them.")
+		past = nil
+	}
 	slices.SortStableFunc(b.Budgets, func(a, b billBudget) int {
 		return cmp.Or(cmp.Compare(a.length, b.length), cmp.Compare(b.Percent, a.Percent), cmp.Compare(a.Name, b.Name))
 	})
@@ -175,6 +179,14 @@ func (m *memory) billBudget(t *budget.Totals, all []budget.Spending, known bool,
 	}
 	m.mu.Unlock()
 	v.judge()
+	if provider != "" && known {
+		one := v
+		one.Sum, one.Stopped = billSum{}, stopped{}
+		if len(v.By) > 0 {
+			one.Sum = v.By[0]
+		}
+		v.Say = "Of " + clip(provider) + " alone: " + one.say()
+	}
 	return v
 }
 

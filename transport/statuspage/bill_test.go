@@ -122,6 +122,18 @@ func TestTheBillSaysWhereTheMoneyWent(t *testing.T) {
 		require.Len(t, b.Windows, 3, "yesterday's")
 		require.Contains(t, w.html(t, "/?view=bill"), "Past windows")
 		require.Empty(t, w.bill(t, "/?view=bill").Budgets[0].Stopped.Calls)
+
+		// What is asked of one provider holds nothing of another.
+		require.Empty(t, w.bill(t, "/?view=bill&provider=sms").Windows)
+		page = w.html(t, "/?view=bill&provider=sms")
+		require.Contains(t, page, "Of sms alone: The books say 0.50 USD.")
+		require.Contains(t, page, "Of sms alone: Nothing was spent.", "of the budget of another")
+		require.Contains(t, page, "Past windows are known of all providers together only")
+		lines := strings.Split(strings.TrimSpace(answerTo(w.page, ask(http.MethodGet, "/?view=bill&format=csv&provider=sms")).Body.String()), "\r\n")
+		require.Len(t, lines, 3, "a heading, and a line of each budget that pays for it")
+		for _, line := range lines[1:] {
+			require.Contains(t, line, ",sms,USD,")
+		}
 	})
 }
 

@@ -125,7 +125,7 @@ func newHour(h *hour, now time.Time) hourView {
 	var waits [len(waitBounds)]int
 	last := h.last(now)
 	total := 0
-	for _, m := range last {
+	for age, m := range last {
 		if m == nil {
 			continue
 		}
@@ -136,6 +136,9 @@ func newHour(h *hour, now time.Time) hourView {
 			if n > 0 {
 				v.Refused[string(reasonNames[i])] += int(n)
 				v.Refusals += int(n)
+				if age >= minutes-recent {
+					v.lately[i] += int(n)
+				}
 			}
 		}
 		for i, n := range m.waits {

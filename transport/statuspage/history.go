@@ -40,7 +40,10 @@ func (h *history) set(at time.Time, t *budget.Totals) {
 
 // enter begins anew if w is another window. The windows of a rolling period are one.
 func (h *history) enter(b budget.Budget, w budget.Window) {
-	if h.budget.Name == "" || h.window.ID != w.ID && w.Oldest == w.ID {
+	if h.budget.Name != b.Name { // another budget under the label, or the first
+		*h = history{step: time.Second}
+	}
+	if h.window.ID != w.ID && w.Oldest == w.ID {
 		*h = history{step: time.Second, stopped: h.stopped}
 	}
 	h.budget, h.window = b, w

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
@@ -143,4 +144,36 @@ func (v *providerView) sayHeld(sc *scene) (string, time.Time) {
 	v.about = s.budget
 	return fmt.Sprintf("Budget %s has %s %s left, and %s held by %s in flight. Refused in the last %d minutes: %s. This clears as they end; cheaper calls still go.",
 		s.of.Name, money(s.of.Left), s.of.Unit, money(s.of.Held), count(s.of.totals.OpenHolds, "call"), recent, count(s.calls, "call")), time.Time{}
+}
+
+// others are refusals that no state of a provider explains: it may be well while callers
+// that cannot wait, or that do something wrong, are refused.
+var others = map[transport.Reason]struct {
+	level level
+	why   string
+}{
+	transport.ReasonNever:     {levelWarn, "they weigh more than a rate ever gives"},
+	transport.ReasonRepeated:  {levelWarn, "the same call came too often: look for a loop"},
+	transport.ReasonQueueFull: {levelWarn, "too many waited already"},
+	transport.ReasonDeadline:  {levelBusy, "callers allowed less time than the wait would have taken"},
+	transport.ReasonRate:      {levelBusy, "no turn came within what callers may wait"},
+	transport.ReasonSlots:     {levelBusy, "no slot was free within what callers may wait"},
+}
+
+// refused tells of calls that were refused lately although the provider is well.
+func (v *providerView) refused() {
+	var said []string
+	for i, n := range v.Hour.lately {
+		o, ok := others[reasonNames[i]]
+		if n == 0 || !ok {
+			continue
+		}
+		if severity[o.level] > severity[v.Level] {
+			v.Level = o.level
+		}
+		said = append(said, fmt.Sprintf("%s (%s: %s)", count(n, "call"), reasonNames[i], o.why))
+	}
+	if len(said) > 0 {
+		v.Say = fmt.Sprintf("Refused in the last %d minutes: %s. Others leave at once.", recent, strings.Join(said, ", "))
+	}
 }

@@ -85,6 +85,9 @@ func (v *providerView) decide(sc *scene) {
 			v.State, v.Level, v.Say, v.Until = r.state, r.level, say, instant(until)
 		}
 	}
+	if !decided {
+		v.refused()
+	}
 	if v.State == "exhausted" && v.mild {
 		v.Level = levelWarn
 	}

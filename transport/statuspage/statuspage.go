@@ -257,8 +257,10 @@ func wants(r *http.Request) string {
 		for part := range strings.SplitSeq(header, ",") {
 			kind, rest, _ := strings.Cut(strings.TrimSpace(part), ";")
 			q := 1.0
-			if v, ok := strings.CutPrefix(strings.TrimSpace(rest), "q="); ok {
-				q, _ = strconv.ParseFloat(v, 64)
+			for param := range strings.SplitSeq(strings.ToLower(rest), ";") {
+				if v, ok := strings.CutPrefix(strings.TrimSpace(param), "q="); ok {
+					q, _ = strconv.ParseFloat(v, 64)
+				}
 			}
 			likes[strings.ToLower(strings.TrimSpace(kind))] = q
 		}

@@ -237,6 +237,7 @@ func TestAccept(t *testing.T) {
 		"application/json;q=0.5, text/html":      "text/html",
 		"text/html;q=0.4, application/json;q=.4": "application/json",
 		"application/json;q=0":                   "text/html",
+		"application/json; v=1; Q=0.1,text/html": "text/html",
 		"application/json;q=nonsense":            "text/html",
 	} {
 		rec := answerTo(w.page, ask(http.MethodGet, "/", "Accept", accept))

@@ -112,14 +112,15 @@ type minuteView struct {
 }
 
 type hourView struct {
-	Calls     int            `json:"calls"`
-	Attempts  int            `json:"attempts"`
-	Throttled int            `json:"throttled"`
-	Refused   map[string]int `json:"refused"`
-	WaitP99S  float64        `json:"wait_p99_s"`
-	Minutes   []minuteView   `json:"minutes"`
-	Refusals  int            `json:"-"`
-	Spark     *sparkline     `json:"-"`
+	Calls     int                   `json:"calls"`
+	Attempts  int                   `json:"attempts"`
+	Throttled int                   `json:"throttled"`
+	Refused   map[string]int        `json:"refused"`
+	WaitP99S  float64               `json:"wait_p99_s"`
+	Minutes   []minuteView          `json:"minutes"`
+	Refusals  int                   `json:"-"`
+	lately    [len(reasonNames)]int // refused in the last minutes
+	Spark     *sparkline            `json:"-"`
 }
 
 type providerView struct {
@@ -367,7 +368,11 @@ func (v *view) findings() {
 			v.Quiet = append(v.Quiet, p.Name)
 			continue
 		}
-		v.Now = append(v.Now, finding{p.Level, stateWords[p.State], p.Name, p.Say, "?provider=" + escape(p.Name)})
+		word := stateWords[p.State]
+		if p.State == "ok" {
+			word = "refused"
+		}
+		v.Now = append(v.Now, finding{p.Level, word, p.Name, p.Say, "?provider=" + escape(p.Name)})
 	}
 	shown := map[string]bool{}
 	for _, p := range v.Providers {

@@ -262,3 +262,47 @@ func TestStoresAreToldAsTheyAre(t *testing.T) {
 	require.Equal(t, "shared", s.Stores[1].Kind)
 	require.Contains(t, s.Stores[1].Say, "all processes that share it")
 }
+
+// A provider may be well while calls to it are refused for what they are, or because they
+// do not wait: the page says so as long as it lasts.
+func TestCallsThatAreRefusedByAProviderThatIsWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := provider("maps", "10")
+		p.Repeat = transport.Repeat{Max: 1, Per: time.Hour}
+		q := provider("sms", "10")
+		q.MaxWait, q.Rates = transport.NoWait, []throttle.Rate{throttle.PerMinute(1)}
+		w := newWorld(t, new(budget.Memory), p, q)
+		for range 3 {
+			_ = w.send(t.Context(), "maps")
+			_ = w.send(t.Context(), "sms")
+		}
+		s := w.json(t, "/")
+		require.Equal(t, []string{"maps ok warn", "sms ok busy"}, []string{
+			s.Providers[0].Name + " " + s.Providers[0].State + " " + s.Providers[0].Level, s.Providers[1].Name + " " + s.Providers[1].State + " " + s.Providers[1].Level,
+		})
+		require.Equal(t, "Refused in the last 5 minutes: 2 calls (repeated: the same call came too often: look for a loop). Others leave at once.", s.Providers[0].Say)
+		require.Contains(t, s.Providers[1].Say, "2 calls (rate: no turn came within what callers may wait)")
+		require.Contains(t, w.html(t, "/"), `<li class="warn"><span class="tag">refused</span><span class="name"><a href="?provider=maps">maps</a>`)
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, "ok", w.json(t, "/").Level)
+	})
+}
+
+// Under the label of a budget that is gone another one begins anew.
+func TestABudgetUnderTheLabelOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := provider("maps", "10")
+		p.Budgets[0].Label = "maps"
+		w := newWorld(t, plain{new(budget.Memory)}, p)
+		require.NoError(t, w.send(t.Context(), "maps"))
+		require.Len(t, w.json(t, "/").Budgets[0].History.Points, 1)
+		b := budget.PerDay(20 * budget.Unit)
+		b.Name, b.Label = "maps-2", "maps"
+		p.Budgets = []budget.Budget{b}
+		require.NoError(t, w.Update(transport.Config{Base: byHeader, Ledger: w.ledger, Providers: []transport.Provider{p}, OnEvent: w.page.Observe}))
+		time.Sleep(time.Minute)
+		points := w.json(t, "/").Budgets[0].History.Points
+		require.Len(t, points, 1)
+		require.Equal(t, "0", points[0].Settled)
+	})
+}
