@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/outlay-go/outlay/budget"
-	"github.com/outlay-go/outlay/throttle"
 	"github.com/outlay-go/outlay/transport"
 )
 
@@ -82,7 +81,7 @@ func (sc *scene) shortages(reasons ...transport.Reason) (out []shortage) {
 		}
 		if slices.Contains(sc.p.Budgets, s.budget) {
 			x.of = sc.budgets[s.budget]
-			if x.of == nil || x.of.totals.Refusal(s.last.Need, s.last.Priority == throttle.Critical) == nil {
+			if x.of == nil || x.of.totals.Refusal(s.last.Need, s.last.Priority.String() == "critical") == nil {
 				continue // it would pay now
 			}
 		}
