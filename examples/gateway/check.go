@@ -133,18 +133,9 @@ func explainCommand(ctx context.Context, c *invocation) (int, error) {
 	if err != nil {
 		return failed, err
 	}
-	r, err := asSent(ctx, method, target, *body)
+	r, err := asSent(ctx, method, target, *body, h.Header)
 	if err != nil {
 		return misused, err
-	}
-	r.Host = or(h.Get("Host"), r.Host)
-	h.Del("Host")
-	maps.Copy(r.Header, h.Header)
-	if r.Header.Get("Content-Type") == "" && *body != "" {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		if strings.HasPrefix(*body, "{") {
-			r.Header.Set("Content-Type", "application/json")
-		}
 	}
 	plan, err := gw.Plan(on.Listener, r)
 	if err != nil {
@@ -171,13 +162,22 @@ func listenerOf(f *gateway.File, name string) (gateway.Listen, error) {
 }
 
 // asSent is the request as a server reads it: also OPTIONS *, CONNECT and URLs of others.
-func asSent(ctx context.Context, method, target, body string) (*http.Request, error) {
+func asSent(ctx context.Context, method, target, body string, h http.Header) (*http.Request, error) {
 	text := method + " " + target + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 	if err != nil {
 		return nil, errors.New("the request is malformed: write a method and a path, such as 'GET /google/maps/api/geocode/json?address=x'")
 	}
 	r.RemoteAddr = "127.0.0.1:1"
+	r.Host = or(h.Get("Host"), r.Host)
+	h.Del("Host")
+	maps.Copy(r.Header, h)
+	if r.Header.Get("Content-Type") == "" && body != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if strings.HasPrefix(body, "{") {
+			r.Header.Set("Content-Type", "application/json")
+		}
+	}
 	return r.WithContext(ctx), nil
 }
 
