@@ -195,6 +195,7 @@ func TestEncodingsThatWeCannotRead(t *testing.T) {
 	r := start(t, config(p, behind(t, "open", v.URL)), gateway.Listener{})
 	for sent, want := range map[string]string{
 		"br, gzip;q=0.5": "gzip", "gzip": "gzip", "br": "identity", "*": "gzip", "gzip;q=0, br": "identity", "": "",
+		"gzip; Q=0.000, br": "identity", "*, gzip;q=0.0": "identity", "gzip;q=0, *": "identity", "*;q=0": "identity", "br;q=0, gzip;q=0.001": "gzip",
 	} {
 		for _, name := range []string{"twilio", "open"} {
 			req, _ := http.NewRequest(http.MethodGet, r.url+"/"+name+"/2010-04-01/x", nil)

@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"net/textproto"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -87,15 +89,29 @@ func (c *call) limitEncodings() {
 	if !c.up.decodes || len(accepted) == 0 {
 		return
 	}
-	enc := "identity"
+	gzip, star := "", false
 	for _, v := range accepted {
 		for part := range strings.SplitSeq(v, ",") {
 			name, q, _ := strings.Cut(part, ";")
-			name = strings.ToLower(strings.TrimSpace(name))
-			if (name == "gzip" || name == "*") && strings.ReplaceAll(strings.TrimSpace(q), " ", "") != "q=0" {
-				enc = "gzip"
+			switch name = strings.ToLower(strings.TrimSpace(name)); {
+			case name == "*":
+				star = !isNone(q)
+			case name == "gzip" && isNone(q):
+				gzip = "identity"
+			case name == "gzip":
+				gzip = "gzip"
 			}
 		}
 	}
-	c.req.Header.Set("Accept-Encoding", enc)
+	if gzip == "" && star {
+		gzip = "gzip"
+	}
+	c.req.Header.Set("Accept-Encoding", cmp.Or(gzip, "identity"))
+}
+
+// isNone reports whether a weight (RFC 9110, section 12.4.2) says: not this one.
+func isNone(weight string) bool {
+	name, q, _ := strings.Cut(weight, "=")
+	f, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+	return strings.EqualFold(strings.TrimSpace(name), "q") && err == nil && f == 0
 }
