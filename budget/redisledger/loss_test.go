@@ -1,6 +1,7 @@
 package redisledger
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -167,4 +168,53 @@ func TestMoneyGivenBackForAnotherHidesNothing(t *testing.T) {
 	require.Equal(t, "settled 7 presumed 0 held 0", books(t, l, month()))
 	require.NoError(t, client.FlushAll(t.Context()).Err())
 	require.Equal(t, 7*budget.Unit, refusedBy(t, l, month(), "3.01").Used)
+}
+
+// The store may have booked an outcome before a window vanished or after, and its answer be
+// still on its way when the instance reports what it spent.
+func TestOutcomeWhoseAnswerComesAfterTheReport(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	second := month()
+	second.Name = "second"
+	gone := func(t *testing.T, l *Ledger, b budget.Budget) {
+		require.EqualValues(t, 1, client.Del(t.Context(), l.keys.window(b.Name, b.Window(time.Now()).ID)).Val())
+	}
+	for name, c := range map[string]struct {
+		before, after budget.Budget // the budget whose window vanishes
+		outcome       budget.Outcome
+		want          string
+	}{
+		"booked, then lost":         {after: month(), outcome: budget.Settled(budget.Unit / 2), want: "settled 0.5 presumed 0 held 1"},
+		"lost, then booked":         {before: month(), outcome: budget.Settled(budget.Unit / 2), want: "settled 0.5 presumed 0 held 1"},
+		"voided, then lost":         {after: month(), outcome: budget.Voided("dial"), want: "settled 0 presumed 0 held 1"},
+		"another budget's was lost": {after: second, outcome: budget.Settled(budget.Unit / 2), want: "settled 0.5 presumed 0 held 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := open1(t, client, Options{Name: strings.ReplaceAll(name, " ", "_"), beat: time.Hour})
+			spend(t, l, second, "1")
+			id := take(t, l, month(), "2")
+			take(t, l, month(), "1")
+			l.flush(t.Context())
+			if c.before.Name != "" {
+				gone(t, l, c.before)
+			}
+			l.mu.Lock()
+			e := &late{open: l.open[id], outcome: c.outcome}
+			e.open.outcome, e.sending = e, true
+			l.sending++
+			l.mu.Unlock()
+			gen, batch := l.generation(), []*late{e}
+			answers := l.store.pipe(t.Context(), l.commands(gen, batch))
+			if c.after.Name != "" {
+				gone(t, l, c.after)
+			}
+			for _, b := range []budget.Budget{month(), second} {
+				_, err := l.Hold(t.Context(), holdOf(b, "9.6")) // notices the loss
+				require.Error(t, err)
+			}
+			require.True(t, l.finish(t.Context(), gen, batch, answers))
+			require.Equal(t, c.want, books(t, l, month()))
+			require.Equal(t, "settled 1 presumed 0 held 0", books(t, l, second))
+		})
+	}
 }

@@ -41,7 +41,7 @@ func (l *Ledger) relearn(ctx context.Context, gen generation, why, gone string) 
 func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 	l.mu.Lock()
 	l.reporting = true // what is answered from here on, from the life before, is not among it
-	accounts, open := maps.Clone(l.accounts), slices.Collect(maps.Values(l.open))
+	accounts, inFlight := maps.Clone(l.accounts), slices.Collect(maps.Values(l.open))
 	recent, own := slices.Clone(l.recent), slices.Collect(maps.Values(l.own))
 	used := map[string]bool{}
 	for _, s := range own {
@@ -59,13 +59,16 @@ func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 	if err := l.operateAgain(ctx); err != nil {
 		return err
 	}
-	for _, o := range open {
+	flying := map[*open]*budget.Outcome{}
+	for _, o := range inFlight {
 		if o.away {
 			continue
 		}
-		if _, err := l.restore(ctx, gen, o); err != nil {
+		reply, err := l.restore(ctx, gen, o)
+		if err != nil {
 			return err
 		}
+		flying[o] = outcomeOf(reply)
 	}
 	for _, e := range recent {
 		c := l.resolveCommand(gen, e)
@@ -74,25 +77,43 @@ func (l *Ledger) reportAll(ctx context.Context, gen generation) error {
 		}
 	}
 	for _, s := range own {
-		if err := l.report(ctx, gen, s, open); err != nil {
+		if err := l.report(ctx, gen, s, flying); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// outcomeOf is the outcome of a hold that the store knows although its answer is still on
+// its way to us; nil if the hold is in flight.
+func outcomeOf(restored []any) *budget.Outcome {
+	state := slices.Index(letters[:], text(at(restored, 2)))
+	if text(at(restored, 0)) != "known" || state < 0 {
+		return nil
+	}
+	return &budget.Outcome{State: budget.State(state), Amount: amount(at(restored, 3))}
+}
+
 // report adds what the store has less of our share of a window.
-func (l *Ledger) report(ctx context.Context, gen generation, s *share, flying []*open) error {
+func (l *Ledger) report(ctx context.Context, gen generation, s *share, flying map[*open]*budget.Outcome) error {
+	l.mu.Lock()
+	total := s.total
+	l.mu.Unlock()
 	held, holds := budget.Amount(0), 0
-	for _, o := range flying {
+	for o, out := range flying {
 		for i := range o.legs {
-			if lg := &o.legs[i]; !o.away && lg.name == s.name && lg.id == s.id {
+			lg := &o.legs[i]
+			switch {
+			case lg.name != s.name || lg.id != s.id:
+			case out == nil:
 				held, holds = plus(held, lg.amount), holds+1
+			default:
+				total = plus(total, lg.cost(*out)-lg.amount)
 			}
 		}
 	}
 	k := &l.keys
 	_, _, err := l.store.run(ctx, l.scripts.report, []string{k.generation, k.writes(l.id), k.account(s.name), k.window(s.name, s.id), k.index},
-		gen.id, gen.writes, l.id, int64(s.total), int64(held), holds, s.id, millis(s.from), millis(s.till), millis(s.expires()), s.name)
+		gen.id, gen.writes, l.id, int64(total), int64(held), holds, s.id, millis(s.from), millis(s.till), millis(s.expires()), s.name)
 	return err
 }

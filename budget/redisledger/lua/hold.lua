@@ -9,10 +9,10 @@ local critical, restore, legs = ARGV[10] == '1', ARGV[11] == '1', tonumber(ARGV[
 
 local stop = guard()
 if stop then return stop end
-local known = redis.call('HMGET', KEYS[6], 'legs', 'abandoned')
+local known = redis.call('HMGET', KEYS[6], 'legs', 'abandoned', 'state', 'amount', 'corrected')
 if known[1] then
   if known[1] ~= ARGV[6] or known[2] then return {'conflict'} end
-  return {'known', NOW}
+  return {'known', NOW, known[5] and 's' or known[3], known[5] or known[4] or '0'}
 end
 
 local fields = {'p' .. ARGV[8]}
