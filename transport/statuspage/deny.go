@@ -111,6 +111,7 @@ func (a *admin) denied(w http.ResponseWriter, r *http.Request, action Action, ac
 		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 		defer cancel()
 		e := budget.Audited{By: budget.By{Who: cmp.Or(clip(actor), "unknown"), Why: why}, Action: string(action), Target: target(r), Denied: true}
+		e.Hold, _ = budget.ParseHoldID(r.PathValue("id"))
 		_ = a.t.Note(ctx, e) // nothing was changed, whether it can be noted or not
 	}
 	answerProblem(w, fail(status, ""))

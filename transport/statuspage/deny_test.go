@@ -50,6 +50,7 @@ func TestFreezeOfABudgetAndTheAuditLog(t *testing.T) {
 	require.NoError(t, w.send(t.Context(), "maps"))
 	w.do(t, h, post("/providers/maps/gate/open", form, "reason=misread+Retry-After"))
 	w.do(t, h, post("/budgets/maps-day/limit", form, "reason=more+for+today&amount=12"))
+	require.Equal(t, http.StatusForbidden, answerTo(h, post("/holds/7f9c-1a/correct", form, "reason=let+me+have+it&amount=0", "Authorization", "Bearer otto")).Code)
 
 	e := w.entries(t, h, "?after=0")
 	var got []string
@@ -62,6 +63,7 @@ func TestFreezeOfABudgetAndTheAuditLog(t *testing.T) {
 		"maria release maps-day pumping has ended done",
 		"maria open_gate maps misread Retry-After done",
 		"maria limit maps-day more for today done",
+		"otto correct " + budget.HoldID{Boot: 0x7f9c, Seq: 0x1a}.String() + " Forbidden, from 127.0.0.1 denied",
 	}, got)
 	require.Equal(t, []string{"10", "12"}, []string{e.Entries[4].From, e.Entries[4].To})
 	require.Equal(t, e.Entries[3:], w.entries(t, h, "?after="+e.Entries[2].ID).Entries)

@@ -35,6 +35,7 @@ type memory struct {
 // outage is since when a store is down; zero if it is up.
 type outage struct {
 	since time.Time
+	last  time.Time // when it failed last
 	class string
 }
 
@@ -158,7 +159,9 @@ func (m *memory) store(e transport.Event) {
 	case e.Up:
 		*o = outage{}
 	case o.since.IsZero() && e.ErrorClass != "conflict" && e.ErrorClass != "learning":
-		*o = outage{e.Time, e.ErrorClass}
+		*o = outage{since: e.Time, last: e.Time, class: e.ErrorClass}
+	case !o.since.IsZero():
+		o.last = e.Time
 	}
 }
 
@@ -211,7 +214,7 @@ func (m *memory) read(s transport.Status) {
 	case s.LedgerErr == nil && s.LedgerUp:
 		m.ledger = outage{}
 	case m.ledger.since.IsZero():
-		m.ledger = outage{s.Time, classOf(s.LedgerErr)}
+		m.ledger = outage{since: s.Time, last: s.Time, class: classOf(s.LedgerErr)}
 	}
 	for i := range s.Budgets {
 		t := &s.Budgets[i]

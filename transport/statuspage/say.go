@@ -149,6 +149,9 @@ func sayLimiter(_ *providerView, sc *scene) (string, time.Time) {
 	case sc.s.Degraded:
 		return "The shared limiter does not answer. This process uses its own share of the rate.", time.Time{}
 	case !sc.s.LimiterUp:
+		if last := sc.m.limiter.last; sc.s.Time.Sub(last) >= time.Minute {
+			return "The limiter did not answer when it was asked last, at " + at(last, sc.s.Time) + ". Whether it does now shows with the next call.", time.Time{}
+		}
 		return "The limiter has not answered since " + at(sc.m.limiter.since, sc.s.Time) + ". Calls are refused.", time.Time{}
 	}
 	return "", time.Time{}

@@ -306,3 +306,41 @@ func TestABudgetUnderTheLabelOfAnother(t *testing.T) {
 		require.Equal(t, "0", points[0].Settled)
 	})
 }
+
+// mute is a limiter that does not answer while it is told so.
+type mute struct {
+	throttle.Limiter
+	away atomic.Bool
+}
+
+func (m *mute) Wait(ctx context.Context, a throttle.Ask) (throttle.Turn, error) {
+	if m.away.Load() {
+		return throttle.Turn{}, throttle.ErrUnavailable
+	}
+	return m.Limiter.Wait(ctx, a)
+}
+
+// Nobody asks a shared limiter while there are no calls: then the page knows no more than
+// the last of them.
+func TestALimiterThatNobodyAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page, m := statuspage.New(statuspage.Options{}), &mute{Limiter: throttle.NewBucket()}
+		rt, err := transport.New(transport.Config{
+			Base: byHeader, Ledger: new(budget.Memory), Limiter: m, Providers: []transport.Provider{provider("maps", "1")}, OnEvent: page.Observe,
+		})
+		require.NoError(t, err)
+		page.Watch(rt)
+		w := &world{Transport: rt, page: page}
+		m.away.Store(true)
+		for range 2 {
+			time.Sleep(time.Minute)
+			require.ErrorIs(t, w.send(t.Context(), "maps"), throttle.ErrUnavailable)
+		}
+		require.Equal(t, "The limiter has not answered since 00:01 UTC. Calls are refused.", w.json(t, "/").Providers[0].Say)
+		time.Sleep(time.Hour)
+		require.Equal(t, "The limiter did not answer when it was asked last, at 00:02 UTC. Whether it does now shows with the next call.", w.json(t, "/").Providers[0].Say)
+		m.away.Store(false)
+		require.NoError(t, w.send(t.Context(), "maps"))
+		require.Equal(t, "ok", w.json(t, "/").Level)
+	})
+}
