@@ -39,7 +39,7 @@ type provider struct {
 	// keyed has the key that hides the names that requests give to budgets: asked for each
 	// time, for a ledger that was made while its books were lost finds the old one again.
 	keyed budget.Keyed
-	state   *providerState
+	state *providerState
 	// next is the provider of the same name in the configuration that came after.
 	next atomic.Pointer[provider]
 }

@@ -98,7 +98,7 @@ func TestBooksThatContradictLater(t *testing.T) {
 	assert.Contains(t, a.problem("detail"), "budget all is in USD per day in UTC, not in USD per week in UTC")
 	assert.Empty(t, a.header.Get("Retry-After"))
 	assert.Equal(t, "false", a.header.Get("X-Should-Retry"))
-	assert.Contains(t, second.text(), `"detail":"budget: conflict with what the ledger holds: budget all is in USD per day in UTC, not in USD per week in UTC"`)
+	second.says(`"detail":"budget: conflict with what the ledger holds: budget all is in USD per day in UTC, not in USD per week in UTC"`)
 	ready := send(t.Context(), "GET", second.admin+"/readyz", "")
 	assert.Equal(t, 503, ready.status)
 	assert.Contains(t, ready.body, "a budget contradicts the ledger")

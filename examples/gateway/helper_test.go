@@ -188,6 +188,12 @@ func (p *process) exit() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
+// says waits until the log has a text: the gateway writes it beside its answers.
+func (p *process) says(text string) {
+	p.t.Helper()
+	until(p.t, "the log says "+text, func() bool { return strings.Contains(p.text(), text) })
+}
+
 // until waits for a condition that another process brings about.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()

@@ -69,7 +69,7 @@ func TestReloadUnderLoad(t *testing.T) {
 
 	written := time.Now()
 	write(t, config, at("30/s")) // nobody is told: it looks
-	until(t, "the look", func() bool { return strings.Contains(p.text(), "the configuration was reloaded") })
+	p.says("the configuration was reloaded")
 	assert.Less(t, time.Since(written), lookEvery+lookAgain+8*time.Second, "on a busy machine")
 	assert.LessOrEqual(t, lookEvery+lookAgain, 2200*time.Millisecond, "about two seconds")
 	within("30/s", 20, 40)
@@ -83,7 +83,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	assert.True(t, strings.HasSuffix(said.Problems[0], `outlay.yaml:12:13: rate "30" has no unit: write 30/s, 30/min or 30/day`), said.Problems[0])
 	assert.Equal(t, "0", p.metric("outlay_config_reload_success"))
 	assert.Equal(t, 200, send(t.Context(), "GET", p.admin+"/readyz", "").status, "a bad file is no reason to stop")
-	assert.Contains(t, p.text(), "outlay.yaml:12:13")
+	p.says("outlay.yaml:12:13")
 	within("a bad file", 20, 40)
 
 	write(t, config, at("60/s"))
@@ -259,12 +259,10 @@ func TestTwoConfigurationsOfOneLedger(t *testing.T) {
 	second := filepath.Join(filepath.Dir(first), "second.yaml")
 	write(t, second, at("50"))
 	b := launch(t, second)
-	assert.Contains(t, b.text(), "this configuration says 50 USD, and another program that shares the ledger has configured 100")
+	b.says("this configuration says 50 USD, and another program that shares the ledger has configured 100")
 	assert.Contains(t, send(t.Context(), "GET", b.admin+"/readyz", "").body, "ok\nBudget day: ")
 	require.Equal(t, 201, b.message(t.Context(), 2).status)
-	until(t, "the first looks", func() bool {
-		return strings.Contains(a.text(), "this configuration says 100 USD, and another program that shares the ledger has configured 50")
-	})
+	a.says("this configuration says 100 USD, and another program that shares the ledger has configured 50")
 	assert.Equal(t, 0, b.stop())
 	a.kill()
 	a = launch(t, first) // alone: another limit is a new limit
