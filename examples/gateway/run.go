@@ -159,7 +159,7 @@ func (p *program) listen() error {
 			return err
 		}
 		if cert != "" {
-			if on, err = withTLS(on, cert, key); err != nil {
+			if on, err = withTLS(on, cert, key, p.log); err != nil {
 				return err
 			}
 		}
