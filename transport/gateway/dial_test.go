@@ -68,6 +68,46 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	require.Len(t, v.requests(), 1)
 }
 
+// TestRedirectsOfAProviderToItself lead through the gateway again.
+func TestRedirectsOfAProviderToItself(t *testing.T) {
+	var status int
+	var location string
+	v := newVendor(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", location)
+		w.WriteHeader(status)
+	})
+	p, q := behind(t, "api", v.URL), behind(t, "sub", v.URL+"/v2")
+	r := start(t, config(p, q), gateway.Listener{})
+	own := r.listen(gateway.Listener{Provider: "api"})
+	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	r.client.CheckRedirect = noRedirects
+	for _, tt := range []struct{ path, location, want string }{
+		{"/api/x", "/y%2Fz/?a=%20#f", "/api/y%2Fz/?a=%20#f"},
+		{"/api/x", "/y#f?g", "/api/y#f?g"},
+		{"/api/x", v.URL + "/y?a=1&b=%zz", "/api/y?a=1&b=%zz"},
+		{"/api/x", v.URL, "/api/"},
+		{"/api/x", "y?a=1", "y?a=1"},
+		{"/api/x", "?a=1", "?a=1"},
+		{"/api/x", "//other.example/y", "//other.example/y"},
+		{"/api/x", "https" + v.URL[len("http"):] + "/y", "https" + v.URL[len("http"):] + "/y"},
+		{"/api/x", "https://other.example/y", "https://other.example/y"},
+		{"/sub/x", "/v2/y", "/sub/y"},
+		{"/sub/x", "/v22/y", "/v22/y"},
+		{"/sub/x", "/other", "/other"},
+	} {
+		location = tt.location
+		for _, status = range []int{301, 302, 303, 307, 308} {
+			require.Equal(t, tt.want, r.do(http.MethodGet, tt.path, "").header.Get("Location"), tt.location)
+		}
+		status = http.StatusCreated
+		require.Equal(t, location, r.do(http.MethodGet, tt.path, "").header.Get("Location"), "what was made is named, not where to go")
+	}
+	status, location, r.url = 307, v.URL+"/y", own
+	require.Equal(t, "/y", r.do(http.MethodGet, "/x", "").header.Get("Location"))
+	location = v.URL + "//other.example/y"
+	require.Equal(t, location, r.do(http.MethodGet, "/x", "").header.Get("Location"))
+}
+
 // TestKeysDoNotComeBack in the URLs of an answer, by which a program would call around us.
 func TestKeysDoNotComeBack(t *testing.T) {
 	v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {

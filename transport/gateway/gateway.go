@@ -15,7 +15,8 @@
 //
 // # What a program sees
 //
-// The provider's own answers, whatever their status, and trailers pass. A refusal is one
+// The provider's own answers, whatever their status, and trailers pass; a redirect of the
+// provider to itself leads through the gateway again. A refusal is one
 // JSON object that is a problem (RFC 9457) and the vendor's own error shape; "sent" and
 // "charged" in it say what it cost. 402 is a refusal for money, 429 for turns, 503 for
 // outages. A 502 was not sent; after a 504 nobody knows, and it is presumed to be billed.

@@ -42,6 +42,7 @@ func (c *call) announce(resp *http.Response) {
 		c.w.Header()["Content-Type"] = nil // net/http would guess one
 	}
 	c.hideKey(h)
+	c.keepInside(resp)
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500 {
 		h.Add("Proxy-Status", "outlay; received-status="+strconv.Itoa(resp.StatusCode))
 	}
@@ -59,6 +60,34 @@ func (c *call) announce(resp *http.Response) {
 	h.Set("Outlay-Call", s.id.String())
 	h.Set("Outlay-Attempts", strconv.Itoa(s.attempts))
 	h.Set("Outlay-Waited-Ms", strconv.FormatInt(s.waited.Milliseconds(), 10))
+}
+
+// keepInside lets a redirect of the provider to itself lead through us again. As it is, a
+// path would be one of ours, without its provider; and a URL would take the program, perhaps
+// with its token, to the vendor, where nothing is metered.
+func (c *call) keepInside(resp *http.Response) {
+	values := resp.Header["Location"]
+	if resp.StatusCode/100 != 3 || len(values) != 1 {
+		return
+	}
+	u, err := url.Parse(values[0])
+	if err != nil || u.Host == "" && u.Scheme != "" || u.Host != "" && (u.Scheme != c.up.Upstream.Scheme || !strings.EqualFold(u.Host, c.up.Upstream.Host)) {
+		return
+	}
+	path, below := strings.CutPrefix(u.EscapedPath(), c.up.prefix)
+	if u.Host != "" && path == "" {
+		path = "/"
+	}
+	if !below || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") {
+		return // a relative path leads where it should
+	}
+	if c.listener.Provider == "" {
+		path = "/" + c.up.Path + path
+	}
+	if i := strings.IndexAny(values[0], "?#"); i >= 0 {
+		path += values[0][i:] // byte for byte
+	}
+	values[0] = path
 }
 
 // hideKey takes our key out of URLs in the header of an answer: vendors repeat that of a call
