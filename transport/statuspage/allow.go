@@ -8,11 +8,14 @@ import (
 	"strings"
 )
 
-var errUnwatched = errors.New("the page watches no transport")
+var (
+	errUnwatched = errors.New("the page watches no transport")
+	errPartial   = errors.New("the ledger did not answer, and a bill without it would be wrong")
+)
 
 // reasonOf is the text of an error of ours; others may hold anything.
 func reasonOf(err error) string {
-	if errors.Is(err, errUnwatched) {
+	if errors.Is(err, errUnwatched) || errors.Is(err, errPartial) {
 		return err.Error()
 	}
 	return "the state could not be read"

@@ -25,8 +25,10 @@ type billView struct {
 	Budgets []billBudget `json:"budgets"`
 	Windows []billWindow `json:"windows"` // the last 35 days, without the present windows
 
-	Title   string   `json:"-"`
-	Notes   []string `json:"-"` // what is not known, and why
+	Notes []string `json:"notes"` // what is not known, and why
+
+	Title   string `json:"-"`
+	partial bool   // the ledger did not tell all that it could
 	at      time.Time
 	process time.Time
 }
@@ -105,10 +107,11 @@ func (p *Page) bill(ctx context.Context, q query) (*billView, error) {
 	}
 	p.mem.read(s)
 	b := &billView{
-		Schema: "outlay.bill/1", At: instant(s.Time), Ledger: s.Ledger.ID, Budgets: []billBudget{}, Windows: []billWindow{},
+		Schema: "outlay.bill/1", At: instant(s.Time), Ledger: s.Ledger.ID, Budgets: []billBudget{}, Windows: []billWindow{}, Notes: []string{},
 		Title: p.o.Title, at: s.Time, process: p.mem.began,
 	}
 	if s.LedgerErr != nil {
+		b.partial = true
 		b.Notes = append(b.Notes, "The ledger does not answer: nothing is known of the money, which is not the same as nothing spent.")
 		return b, nil
 	}
@@ -138,6 +141,7 @@ func (b *billView) note(err error, what string) {
 	case errors.Is(err, transport.ErrUnsupported):
 		b.Notes = append(b.Notes, "This ledger does not tell "+what+".")
 	case err != nil:
+		b.partial = true
 		b.Notes = append(b.Notes, "The ledger did not tell "+what+" in time.")
 	}
 }
@@ -278,16 +282,19 @@ var csvHead = []string{"budget", "window", "from", "until", "provider", "unit", 
 	"corrected_up", "corrected_down", "calls", "in_flight", "without_evidence", "invoice_from", "invoice_to"}
 
 // writeCSV writes a line per provider of each present window, and one per window that is
-// over. No two of them tell of the same money of one budget.
+// over. No two of them tell of the same money of one budget. What is not known is empty.
 func (b *billView) writeCSV(out *bytes.Buffer) {
 	w := csv.NewWriter(out)
 	w.UseCRLF = true // RFC 4180
-	write := func(name, unit string, v windowView, limit budget.Amount, s *billSum) {
+	write := func(name, unit string, v windowView, limit budget.Amount, s *billSum, unknown ...string) {
 		cells := []string{name, v.ID, rfc3339(v.Start), rfc3339(v.End), s.Provider, unit, limit.String(), s.Settled.String(),
 			s.Presumed.String(), s.Held.String(), s.Up.String(), s.Down.String(), strconv.Itoa(s.Calls), strconv.Itoa(s.Open),
 			strconv.Itoa(s.Unknown), s.Invoice[0].String(), s.Invoice[1].String()}
 		for i, c := range cells {
 			cells[i] = cell(c)
+			if slices.Contains(unknown, csvHead[i]) {
+				cells[i] = ""
+			}
 		}
 		_ = w.Write(cells) // a Buffer takes everything
 	}
@@ -298,12 +305,13 @@ func (b *billView) writeCSV(out *bytes.Buffer) {
 			write(v.Name, v.Unit, v.Window, v.Limit, &v.By[j])
 		}
 		if !v.ByLedger {
-			write(v.Name, v.Unit, v.Window, v.Limit, &v.Sum)
+			write(v.Name, v.Unit, v.Window, v.Limit, &v.Sum, "corrected_up", "corrected_down", "calls")
 		}
 	}
 	for i := range b.Windows {
 		p := &b.Windows[i]
-		write(p.Budget, p.Unit, p.Window, p.Limit, &billSum{Settled: p.Settled, Presumed: p.Presumed, Held: p.Held, Invoice: p.Invoice})
+		write(p.Budget, p.Unit, p.Window, p.Limit, &billSum{Settled: p.Settled, Presumed: p.Presumed, Held: p.Held, Invoice: p.Invoice},
+			"corrected_up", "corrected_down", "calls", "in_flight", "without_evidence")
 	}
 	w.Flush()
 }

@@ -123,6 +123,12 @@ func TestTheBillSaysWhereTheMoneyWent(t *testing.T) {
 		require.Contains(t, w.html(t, "/?view=bill"), "Past windows")
 		require.Empty(t, w.bill(t, "/?view=bill").Budgets[0].Stopped.Calls)
 
+		// What is not known of a window that is over is not nought.
+		for _, row := range w.csv(t, "/?view=bill&format=csv")[1:] {
+			require.Equal(t, row[4] == "", row[10] == "", row)
+			require.Equal(t, row[4] == "", row[12] == "", row)
+		}
+
 		// What is asked of one provider holds nothing of another.
 		require.Empty(t, w.bill(t, "/?view=bill&provider=sms").Windows)
 		page = w.html(t, "/?view=bill&provider=sms")
@@ -190,6 +196,12 @@ func TestTheBillOfOtherLedgers(t *testing.T) {
 		require.Contains(t, page, "not the same as nothing spent")
 		require.NotContains(t, page, "planted")
 		require.NotContains(t, page, "0.00")
+		for _, form := range []string{"csv", "json"} { // a program would add it up
+			rec := answerTo(w.page, ask(http.MethodGet, "/?view=bill&format="+form))
+			require.Equal(t, http.StatusServiceUnavailable, rec.Code)
+			require.Contains(t, rec.Body.String(), "a bill without it would be wrong")
+			require.Empty(t, rec.Header().Get("Content-Disposition"))
+		}
 	})
 }
 

@@ -20,7 +20,7 @@
 // ?view=bill shows the owner of the bill what each provider spent in the present windows,
 // what corrections changed, between which amounts the invoice should lie, and the windows
 // of the last 35 days. With ?format=csv or "Accept: text/csv" it is a table in which no
-// cell is a formula.
+// cell is a formula. While the ledger does not tell all of it, programs get a 503 instead.
 //
 // # What it remembers
 //
@@ -150,6 +150,9 @@ func (p *Page) answer(r *http.Request) (body []byte, kind string, err error) {
 		b, err := p.bill(r.Context(), q)
 		if err != nil {
 			return nil, "", err
+		}
+		if b.partial && form != "html" {
+			return nil, "", errPartial // a program would take what is left out for nothing spent
 		}
 		body, kind = renderBill(b, q, form)
 		return body, kind, nil
