@@ -72,9 +72,11 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 func TestRedirectsOfAProviderToItself(t *testing.T) {
 	var status int
 	var location string
-	v := newVendor(t, func(w http.ResponseWriter, _ *http.Request) {
+	v := newVendor(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", location)
-		w.WriteHeader(status)
+		if r.URL.Path != "/end" {
+			w.WriteHeader(status)
+		}
 	})
 	p, q := behind(t, "api", v.URL), behind(t, "sub", v.URL+"/v2")
 	r := start(t, config(p, q), gateway.Listener{})
@@ -102,7 +104,13 @@ func TestRedirectsOfAProviderToItself(t *testing.T) {
 		status = http.StatusCreated
 		require.Equal(t, location, r.do(http.MethodGet, tt.path, "").header.Get("Location"), "what was made is named, not where to go")
 	}
+	r.client.CheckRedirect = nil
+	status, location = 302, "/end"
+	require.Equal(t, "/end", r.do(http.MethodGet, "/api/x", "").header.Get("Location"))
+	all := v.requests()
+	require.Empty(t, all[len(all)-1].header["Referer"], "our address is nobody's business")
 	status, location, r.url = 307, v.URL+"/y", own
+	r.client.CheckRedirect = noRedirects
 	require.Equal(t, "/y", r.do(http.MethodGet, "/x", "").header.Get("Location"))
 	location = v.URL + "//other.example/y"
 	require.Equal(t, location, r.do(http.MethodGet, "/x", "").header.Get("Location"))

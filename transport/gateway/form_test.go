@@ -48,7 +48,10 @@ func TestForms(t *testing.T) {
 		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Site: same-origin", "403", "browser_request"},
 		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Site: ", "403", "browser_request"},
 		{"GET /api/x", "Host: localhost\r\nReferer: http://evil.test/", "403", "browser_request"},
-		{"GET /api/x", "Host: localhost\r\nReferer: http://localhost/", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost:8787\r\nReferer: http://localhost/", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost\r\nReferer: about:blank", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost:8787\r\nReferer: http://localhost:8787/api/y\r\nReferer: http://evil.test/", "403", "browser_request"},
+		{"GET /api/x", "Host: localhost:8787\r\nReferer: http://localhost:8787/api/y\r\nSec-Fetch-Site: same-origin", "403", "browser_request"},
 		{"GET /api/x", "Host: localhost\r\nSec-Fetch-Mode: cors", "200", ""}, // as fetch of Node sends it
 		{"OPTIONS /api/x", "Host: localhost\r\nOrigin: http://x.test\r\nAccess-Control-Request-Method: POST", "403", "browser_request"},
 		{"OPTIONS /api/x", "Host: localhost", "200", ""},

@@ -44,7 +44,7 @@ func (c *call) prepare() *refusal {
 // are nobody's business.
 func isTrace(name string) bool {
 	switch name {
-	case "Via", "Forwarded", "X-Real-Ip", "Http2-Settings", "Proxy-Authorization":
+	case "Via", "Forwarded", "Referer", "X-Real-Ip", "Http2-Settings", "Proxy-Authorization":
 		return true
 	}
 	return strings.HasPrefix(name, "X-Forwarded")

@@ -89,13 +89,20 @@ func (c *call) checkHost() *refusal {
 func (c *call) checkBrowser() *refusal {
 	h := c.in.Header
 	foreign := func(v string) bool { return v != "none" } // typed by the user
-	if len(h["Origin"]) == 0 && len(h["Referer"]) == 0 && !slices.ContainsFunc(h["Sec-Fetch-Site"], foreign) {
+	if len(h["Origin"]) == 0 && !slices.ContainsFunc(h["Referer"], c.isElsewhere) && !slices.ContainsFunc(h["Sec-Fetch-Site"], foreign) {
 		return nil
 	}
 	return &refusal{
 		status: http.StatusForbidden, reason: "browser_request",
 		text: "requests from web pages are refused (Origin, Referer, Sec-Fetch-Site): any page could spend money; a program leaves these headers out",
 	}
+}
+
+// isElsewhere reports whether a Referer is not a URL of this gateway. That comes from programs
+// that follow a redirect, as those in Go say where they were sent from: there is no page here.
+func (c *call) isElsewhere(referer string) bool {
+	u, err := url.Parse(referer)
+	return err != nil || u.Host == "" || !strings.EqualFold(u.Host, c.in.Host)
 }
 
 // find finds the provider, by listener or by the first segment of the path, which is cut.
