@@ -162,6 +162,7 @@ func (b *Bucket) earliest(s *scope, ahead, weightAhead int64, weight int, now in
 		if left := x.cap.left(s.grants); x.cap.end > 0 && left <= ahead {
 			opens = max(opens, x.cap.end)
 			weightAhead -= int64(float64(weightAhead) * float64(left) / float64(max(1, ahead)))
+			ahead -= left
 		}
 		start = max(start, opens, x.spread.next)
 	}
@@ -184,7 +185,7 @@ func (b *Bucket) earliest(s *scope, ahead, weightAhead int64, weight int, now in
 		opens = 0 // they space the turns
 	}
 	for i := range s.plan.strict {
-		start = max(start, x.windows[i].earliest(weightAhead, weight, s.factor(), now, opens))
+		start = max(start, x.windows[i].earliest(ahead, weightAhead, weight, s.factor(), now, opens))
 	}
 	return outlook{start, why, slot}
 }

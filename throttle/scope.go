@@ -214,7 +214,7 @@ func (b *Bucket) ready(s *scope, weight int, since, now int64) (at int64, why Re
 	if len(s.plan.strict) > 0 {
 		factor := s.factor()
 		for i := range s.x.windows {
-			if start := s.x.windows[i].earliest(0, weight, factor, now, 0); start > now {
+			if start := s.x.windows[i].earliest(0, 0, weight, factor, now, 0); start > now {
 				at = max(at, start)
 			}
 		}

@@ -47,11 +47,11 @@ func (w *window) allowed(weight int, factor float64) int {
 	return max(1, int(float64(w.n)*factor), weight)
 }
 
-// earliest returns when a turn of weight could start after others of weight ahead
-// have started as early as they can. Unit i of the future starts when unit i-n has
+// earliest returns when a turn of weight could start after a number of turns, of weight
+// ahead, have started as early as they can. Unit i of the future starts when unit i-n has
 // left, so beyond the log the answer repeats with the period. opens is when a gate opens
 // after which turns are spaced, or zero.
-func (w *window) earliest(ahead int64, weight int, factor float64, now, opens int64) int64 {
+func (w *window) earliest(turns, ahead int64, weight int, factor float64, now, opens int64) int64 {
 	w.expire(now)
 	n := int64(w.allowed(weight, factor))
 	unit := ahead + int64(weight)
@@ -66,6 +66,9 @@ func (w *window) earliest(ahead int64, weight int, factor float64, now, opens in
 	}
 	if now < pacedTo {
 		before := max(0, unit-int64(weight))
+		if rounds > 0 && turns != ahead {
+			before = 0 // the unit may belong to a heavy turn, all of which starts at once
+		}
 		start = max(start, min(later(next, satMul(w.gap(), before)), pacedTo))
 	}
 	return later(start, satMul(w.per, rounds))

@@ -80,7 +80,7 @@ func TestWindowAgainstOneThatKeepsEverything(t *testing.T) {
 			for range 4 * min(n, 2000) {
 				now += rnd.Int64N(2 * int64(r.Per) / int64(min(n, 500)))
 				weight := 1 + rnd.IntN(1+n/200)
-				free := w.earliest(0, weight, 1, now, 0) <= now
+				free := w.earliest(0, 0, weight, 1, now, 0) <= now
 				if n <= exactTurns {
 					require.Equal(t, e.admits(weight, now), free)
 				}
@@ -110,17 +110,54 @@ func TestWindowForecast(t *testing.T) {
 		now := int64(1)
 		for range rnd.IntN(3 * n) {
 			now += rnd.Int64N(int64(time.Second) / int64(n))
-			if w.earliest(0, 1, 1, now, 0) <= now {
+			if w.earliest(0, 0, 1, 1, now, 0) <= now {
 				w.take(1, now)
 			}
 		}
 		ahead := rnd.IntN(40)
-		forecast := w.earliest(int64(ahead), 1, 1, now, 0)
+		forecast := w.earliest(int64(ahead), int64(ahead), 1, 1, now, 0)
 		for range ahead {
-			now = w.earliest(0, 1, 1, now, 0)
+			now = w.earliest(0, 0, 1, 1, now, 0)
 			w.take(1, now)
 		}
-		require.Equal(t, w.earliest(0, 1, 1, now, 0), forecast)
+		require.Equal(t, w.earliest(0, 0, 1, 1, now, 0), forecast)
+	}
+}
+
+// A forecast may be too early, but never too late, whatever those ahead weigh: nobody is
+// refused who could start in time. Where all weigh one and none has started it comes true, but
+// for spacings that are no whole nanoseconds.
+func TestWindowForecastBehindAGate(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for i := range 5000 {
+		n := 1 + rnd.IntN(12)
+		var w window
+		w.set(Rate{N: n, Per: time.Second, Strict: true})
+		now := int64(1)
+		for range rnd.IntN(n+1) * (i % 4 / 2) {
+			now += rnd.Int64N(int64(time.Second) / 12)
+			w.take(1, now)
+		}
+		opens := now + rnd.Int64N(int64(2*time.Second))
+		weights, ahead := make([]int, 1+rnd.IntN(30)), int64(0)
+		for j := range weights {
+			if weights[j] = 1; i%2 == 0 {
+				weights[j] += rnd.IntN(n)
+			}
+			ahead += int64(weights[j])
+		}
+		last := len(weights) - 1
+		forecast := max(opens, w.earliest(int64(last), ahead-int64(weights[last]), weights[last], 1, now, opens))
+		now = opens
+		w.pace(opens)
+		for _, weight := range weights {
+			now = w.earliest(0, 0, weight, 1, now, 0)
+			w.take(weight, now)
+		}
+		require.LessOrEqual(t, forecast, now, "%d: %v of %d", i, weights, n)
+		if i%4 == 1 {
+			require.InDelta(t, now, forecast, 100)
+		}
 	}
 }
 
@@ -129,11 +166,11 @@ func TestWindowGivesBack(t *testing.T) {
 	w.set(Rate{N: 2, Per: time.Second, Strict: true})
 	w.take(1, 10)
 	w.take(1, 20)
-	require.Greater(t, w.earliest(0, 1, 1, 30, 0), int64(30))
+	require.Greater(t, w.earliest(0, 0, 1, 1, 30, 0), int64(30))
 	w.giveBack(1, 10)
-	require.Equal(t, int64(30), w.earliest(0, 1, 1, 30, 0))
+	require.Equal(t, int64(30), w.earliest(0, 0, 1, 1, 30, 0))
 	w.take(1, 30)
-	require.Equal(t, int64(20)+int64(time.Second), w.earliest(0, 1, 1, 40, 0), "the turn at 20 still counts")
+	require.Equal(t, int64(20)+int64(time.Second), w.earliest(0, 0, 1, 1, 40, 0), "the turn at 20 still counts")
 	w.giveBack(1, 10)
 	w.giveBack(1, int64(time.Hour))
 	require.Equal(t, 2, w.sum, "what was given back is not given back again")
