@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -221,6 +222,9 @@ func priceHint(p *preset) string {
 func (l *loading) checkWaits(p *loadedProvider) {
 	if x := p.preset; x != nil && x.sdkWait > 0 && p.MaxWait >= x.sdkWait {
 		l.warnf(p.whereIs("max_wait"), "max_wait %s is longer than %s waits (%s): callers would leave while queued", short(p.MaxWait), x.sdk, short(x.sdkWait))
+	}
+	if wait := cmp.Or(p.MaxWait, defaultMaxWait); wait > 0 && p.Retry.MaxRetryAfter > wait {
+		l.warnf(p.whereIs("retry"), "max_retry_after %s is longer than max_wait (%s), which bounds all waiting", short(p.Retry.MaxRetryAfter), short(wait))
 	}
 }
 

@@ -187,6 +187,8 @@ func TestWarnings(t *testing.T) {
 	for _, c := range []change{
 		{"      unpriced: refuse               # calls of other models\n", "", `outlay.yaml:70:7: budget openai-day is armed and only gpt-4o-mini has a price: calls for any other model will be refused as unpriced. Add them to price.models, or set unpriced (warning)`},
 		{"max_wait: 8s ", "max_wait: 45s ", `outlay.yaml:41:15: max_wait 45s is longer than twilio-go waits (10s): callers would leave while queued (warning)`},
+		{"max_wait: 8s ", "retry: {max_retry_after: 1m}\n    max_wait: 8s ", `outlay.yaml:41:12: max_retry_after 1m is longer than max_wait (8s), which bounds all waiting (warning)`},
+		{"    max_in_flight: 32\n    max_wait: 30s\n", "    retry: {max_retry_after: 31s}\n", `outlay.yaml:61:12: max_retry_after 31s is longer than max_wait (30s), which bounds all waiting (warning)`},
 		{"    provider: stripe\n", "    provider: google\n", `outlay.yaml:74:3: stripe: SDKs for Node and Go drop a path prefix; add a listener with provider: stripe (warning)`},
 		{`"env:STRIPE_API_KEY"`, "plain:secret-of-somebody", `outlay.yaml:76:26: stripe.credential: the secret stands in this file itself: write env:NAME or file:/path (warning)`},
 	} {
