@@ -147,6 +147,53 @@ func TestEvictedBucketIsNoFullBudget(t *testing.T) {
 	spend(t, l, rolling, "1")
 }
 
+// What was reported after a loss can be evicted as well.
+func TestEvictedBucketThatWasReportedIsNoFullBudget(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	rolling := budget.Budget{Name: "rolling", Limit: 10 * budget.Unit, Every: budget.Rolling(24 * time.Hour)}
+	l, set := openAt(t, client, afternoon("12:00:00"))
+	spend(t, l, rolling, "4")
+	require.NoError(t, client.FlushAll(t.Context()).Err())
+	for _, clock := range []string{"14:00:00", "15:00:00", "16:00:00", "17:00:00"} {
+		set(afternoon(clock))
+		spend(t, l, rolling, "1")
+	}
+	l.mu.Lock()
+	clear(l.own) // as if nobody knew
+	l.mu.Unlock()
+	require.NoError(t, client.Del(t.Context(), l.keys.window("rolling", rolling.Window(afternoon("12:00:00")).ID)).Err())
+	_, err := l.Hold(t.Context(), holdOf(rolling, "1"))
+	require.ErrorIs(t, err, budget.ErrUnavailable)
+}
+
+// A limit that people put back to the configured one stays there, whatever is lost; so does one
+// that the configuration replaced for a while.
+func TestLimitPutBackSurvivesALoss(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	l := open1(t, client, Options{beat: time.Hour})
+	changed := month()
+	changed.Limit = 4 * budget.Unit
+	set := func(limit budget.Amount) error {
+		return l.SetLimit(t.Context(), "month", limit, budget.By{Who: "me"})
+	}
+	for _, back := range []func() error{
+		func() error { return set(month().Limit) }, func() error { return l.Configure(t.Context(), changed) },
+	} {
+		for _, lose := range []func() error{
+			func() error { return client.Del(t.Context(), l.keys.account("month")).Err() },
+			func() error { return client.FlushAll(t.Context()).Err() },
+		} {
+			require.NoError(t, l.Configure(t.Context(), month()))
+			require.NoError(t, set(30*budget.Unit))
+			require.NoError(t, back())
+			require.NoError(t, l.Configure(t.Context(), month()))
+			require.NoError(t, l.beat(t.Context()))
+			require.NoError(t, lose())
+			require.Equal(t, month().Limit, refusedBy(t, l, month(), "30").Limit)
+		}
+	}
+}
+
 func refusedBy(t *testing.T, l *Ledger, b budget.Budget, amount string) *budget.ExceededError {
 	t.Helper()
 	_, err := l.Hold(t.Context(), holdOf(b, amount))
