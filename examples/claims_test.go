@@ -138,7 +138,7 @@ var (
 )
 
 // foreign are names of others that the pages mention.
-var foreign = regexp.MustCompile(`^(Accept|Origin|Referer|Timeout|Wait|Close|Request|GetBody|Dockerfile|[A-Z_]+|` + // HTTP, clients, vendors
+var foreign = regexp.MustCompile(`^(Accept|Location|Origin|Referer|Timeout|Wait|Close|Request|GetBody|Dockerfile|[A-Z_]+|` + // HTTP, clients, vendors
 	`Allow|WaitN|ReserveN|SetLimit|SetBurst|Take|RetryMax|RetryWaitM(in|ax)|CheckRetry|(Passthrough)?ErrorHandler|Logger|(Request|Response)LogHook|` +
 	`With(MaxWaitTime|Budget|SingleSleepLimit)|DelayFunc|ErrExceeded|ErrRateLimitExceeded|SetBody|BaseURL|TwilioRestError|ContextTimeoutEnabled)$`)
 
