@@ -3,6 +3,7 @@ package gateway
 import (
 	"net"
 	"net/netip"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,20 @@ func TestPublicAddresses(t *testing.T) {
 		"64:ff9b::7f00:1": false, "64:ff9b::a9fe:a9fe": false, "64:ff9b:1::a00:1": false, "2002:7f00:1::": false, "2001:0:53aa:64c::1": false,
 	} {
 		require.Equal(t, want, isPublic(netip.MustParseAddr(ip)), ip)
+	}
+}
+
+// TestSameOrigin: what looks like the vendor is not always the vendor.
+func TestSameOrigin(t *testing.T) {
+	vendor := &url.URL{Scheme: "https", Host: "api.example.com"}
+	for location, want := range map[string]bool{
+		"https://api.example.com/x": true, "https://API.example.com:443/x": true, "https://api.example.com:/x": true,
+		"http://api.example.com/x": false, "https://api.example.com:8443/x": false, "https://api.example.com.evil.test/x": false, "https://api.example.com@evil.test/x": false,
+	} {
+		u, err := url.Parse(location)
+		require.NoError(t, err)
+		require.Equal(t, want, isSameOrigin(u, vendor), location)
+		require.Equal(t, want, isSameOrigin(vendor, u), location)
 	}
 }
 

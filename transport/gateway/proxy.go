@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -71,7 +72,7 @@ func (c *call) keepInside(resp *http.Response) {
 		return
 	}
 	u, err := url.Parse(values[0])
-	if err != nil || u.Host == "" && u.Scheme != "" || u.Host != "" && (u.Scheme != c.up.Upstream.Scheme || !strings.EqualFold(u.Host, c.up.Upstream.Host)) {
+	if err != nil || u.Host == "" && u.Scheme != "" || u.Host != "" && !isSameOrigin(u, c.up.Upstream) {
 		return
 	}
 	path, below := strings.CutPrefix(u.EscapedPath(), c.up.prefix)
@@ -88,6 +89,14 @@ func (c *call) keepInside(resp *http.Response) {
 		path += values[0][i:] // byte for byte
 	}
 	values[0] = path
+}
+
+// isSameOrigin compares scheme, host and port; without one, a port is that of the scheme.
+func isSameOrigin(a, b *url.URL) bool {
+	port := func(u *url.URL) string {
+		return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	}
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && port(a) == port(b)
 }
 
 // hideKey takes our key out of URLs in the header of an answer: vendors repeat that of a call
