@@ -328,6 +328,14 @@ func TestInChromium(t *testing.T) {
 	// Twice as large text fits into half the width.
 	s := b.open(server.URL+"/?refresh=0", "light", 640, 900)
 	require.Equal(t, "true", b.eval(s, `String(document.documentElement.scrollWidth <= innerWidth)`))
+	// On paper nothing can be scrolled: a sheet of A5 on its side holds every column.
+	for _, target := range []string{"/?refresh=0", "/day", "/day-bill"} {
+		s := b.open(server.URL+target, "light", 800, 600)
+		require.NotEmpty(t, b.eval(s, cut), "on a screen of that width it scrolls")
+		b.call(s, "Emulation.setEmulatedMedia", object{"media": "print"})
+		require.Equal(t, "", b.eval(s, cut), "cut on paper: %s", target)
+		require.Equal(t, "none", b.eval(s, `getComputedStyle(document.querySelector("nav")).display`))
+	}
 	// Inline script and foreign sources are refused by the policy.
 	b.events = nil
 	b.eval(s, `const i = new Image(); i.src = "http://192.0.2.1/x.png"; document.body.append(i); 0`)
