@@ -78,10 +78,15 @@ func New(o Options) *Metrics {
 }
 
 // Watch has the gauges read from t, and creates every series of its providers and
-// budgets at zero. Those that an Update adds are created at the next scrape. A second
-// call replaces the transport.
+// budgets at zero; after an Update it does that for those that are new. A second call
+// replaces the transport.
 func (m *Metrics) Watch(t *transport.Transport) {
 	m.source.Store(t)
+	m.know(t)
+}
+
+// know learns what is configured.
+func (m *Metrics) know(t *transport.Transport) {
 	ctx, cancel := context.WithTimeout(context.Background(), m.timeout)
 	defer cancel()
 	if s, err := t.Status(ctx); err == nil {
@@ -89,7 +94,8 @@ func (m *Metrics) Watch(t *transport.Transport) {
 	}
 }
 
-// Observe is a hook for [transport.Config.OnEvent].
+// Observe is a hook for [transport.Config.OnEvent]. After an Update it reads the ledger,
+// for at most Options.Timeout.
 func (m *Metrics) Observe(_ context.Context, e transport.Event) {
 	switch e.Kind {
 	case transport.KindStore:
@@ -98,7 +104,12 @@ func (m *Metrics) Observe(_ context.Context, e transport.Event) {
 	case transport.KindClock:
 		m.vecs.clockJumps.Inc()
 		return
-	case transport.KindThreshold, transport.KindChanged, transport.KindGate, transport.KindLearned:
+	case transport.KindChanged:
+		if t := m.source.Load(); t != nil && e.Action == "update" {
+			m.know(t)
+		}
+		return
+	case transport.KindThreshold, transport.KindGate, transport.KindLearned:
 		return
 	case transport.KindRefused:
 		m.budgetRefused(e)

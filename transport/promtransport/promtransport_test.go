@@ -411,3 +411,19 @@ func BenchmarkObserve(b *testing.B) {
 		w.m.Observe(b.Context(), e)
 	}
 }
+
+// What an Update adds counts from its first call on, without a scrape between.
+func TestWhatAnUpdateAddsCountsAtOnce(t *testing.T) {
+	var config transport.Config
+	w := newWorld(t, status(200), new(budget.Memory), func(c *transport.Config) { config = *c })
+	p := config.Providers[0]
+	p.Name, p.Budgets = "renamed", []budget.Budget{{Name: "small", Limit: budget.Unit / 4, Every: budget.Day}}
+	config.Providers = []transport.Provider{p}
+	require.NoError(t, w.Update(config))
+	require.Error(t, w.get(t.Context()))
+	out := w.scrape(t)
+	require.Equal(t, "1", value(t, out, `outlay_budget_refusals_total{budget="small",reason="exhausted"}`))
+	require.Equal(t, "1", value(t, out, `outlay_refusals_total{provider="renamed",reason="exhausted"}`))
+	require.Equal(t, "0", value(t, out, `outlay_refusals_total{provider="api",reason="exhausted"}`), "counters stay")
+	require.Equal(t, "absent", value(t, out, `outlay_queue_length{priority="normal",provider="api"}`))
+}

@@ -98,6 +98,11 @@ func New(o Options) *Page {
 // Watch has the page show t. A second call replaces the transport.
 func (p *Page) Watch(t *transport.Transport) {
 	p.source.Store(t)
+	p.know(t)
+}
+
+// know reads what is configured, so that what happens to it is remembered.
+func (p *Page) know(t *transport.Transport) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.o.Timeout)
 	defer cancel()
 	if s, err := t.Status(ctx); err == nil {
@@ -107,8 +112,14 @@ func (p *Page) Watch(t *transport.Transport) {
 	_, _ = t.Spending(ctx)
 }
 
-// Observe is a hook for [transport.Config.OnEvent].
-func (p *Page) Observe(_ context.Context, e transport.Event) { p.mem.observe(e) }
+// Observe is a hook for [transport.Config.OnEvent]. After an Update it reads the ledger,
+// for at most Options.Timeout.
+func (p *Page) Observe(_ context.Context, e transport.Event) {
+	p.mem.observe(e)
+	if t := p.source.Load(); t != nil && e.Kind == transport.KindChanged && e.Action == "update" {
+		p.know(t)
+	}
+}
 
 // ServeHTTP answers with the page, or with JSON if the request prefers that.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
