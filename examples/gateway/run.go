@@ -140,6 +140,10 @@ func (p *program) serve(signals <-chan os.Signal) (int, error) {
 	}
 }
 
+// adminRead is how long a request of an operator may take to come, and to be answered: net/http
+// takes a caller for gone then.
+var adminRead = time.Minute
+
 // listen opens all listeners before any is served.
 func (p *program) listen() error {
 	type pair struct {
@@ -177,7 +181,9 @@ func (p *program) listen() error {
 		}
 	}
 	if a := p.file.Admin.Address; a != "" {
-		server := &http.Server{Handler: p.admin, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+		server := &http.Server{
+			Handler: p.admin, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: adminRead, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		}
 		if err := add(server, a, "", "", "operators"); err != nil {
 			return closeAll(err)
 		}
